@@ -39,6 +39,7 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
     std::printf("last checkpoint: step %s\n", WithThousands(status.last_checkpoint()).c_str());
   }
   if (!status.page().empty()) std::printf("live page %s\n", status.page().c_str());
+  if (const std::string wait = WaitText(status); !wait.empty()) std::printf("%s\n", wait.c_str());
   for (const std::string& late : LateTexts(status)) std::printf("%s\n", late.c_str());
   if (!status.failure().empty()) std::printf("failure: %s\n", status.failure().c_str());
   if (const std::string copies = CopiesText(status); !copies.empty()) {

@@ -41,6 +41,11 @@ void CheckpointCollector::ForgetResiduals(uint32_t virtual_worker, uint64_t vers
   if (newest != newest_residual_.end()) newest->second = std::min(newest->second, version);
 }
 
+void CheckpointCollector::GiveUp(uint64_t version) {
+  open_.erase(version);
+  given_up_.insert(version);
+}
+
 bool CheckpointCollector::AwaitsResiduals() const {
   return std::any_of(open_.begin(), open_.end(), [this](const auto& entry) {
     return HasLanes(entry.second) && !IsWhole(entry.first, entry.second);
@@ -48,7 +53,7 @@ bool CheckpointCollector::AwaitsResiduals() const {
 }
 
 bool CheckpointCollector::Wants(const CheckpointPart& part) const {
-  if (IsOld(part.version()) || !part.error().empty()) return false;
+  if (IsOld(part.version()) || IsGivenUp(part.version()) || !part.error().empty()) return false;
   const auto open = open_.find(part.version());
   if (part.has_virtual_worker()) {
     if (part.virtual_worker() >= carried_.size()) return false;
@@ -158,6 +163,7 @@ CollectedCheckpoint CheckpointCollector::Take(uint64_t version) {
   newest_whole_ = version;
   // Lanes and workers report in order of version, so what is older can no longer become whole.
   open_.erase(open_.begin(), open_.upper_bound(version));
+  given_up_.erase(given_up_.begin(), given_up_.upper_bound(version));
   return whole;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ class CheckpointCollector {
   bool IsOld(uint64_t version) const {
     return newest_whole_.has_value() && version <= *newest_whole_;
   }
+  // A part of this version was not written: nothing of it is wanted any more.
+  void GiveUp(uint64_t version);
+  bool IsGivenUp(uint64_t version) const { return given_up_.contains(version); }
   // What was written of the virtual worker for versions after this one is void.
   void ForgetResiduals(uint32_t virtual_worker, uint64_t version);
   // Whether a checkpoint lacks nothing but parts of virtual workers.
@@ -93,6 +97,7 @@ class CheckpointCollector {
   const uint32_t clocks_;
   std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;
+  std::set<uint64_t> given_up_;  // later than newest_whole_
 };
 
 }  // namespace tug

@@ -36,6 +36,10 @@ std::string PredictionText(const NodeCounters& counters) {
 // A shorter gap between ticks is a late tick, not a pause.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(200);
 
+// A step in which whatever was lost has been sent again so often has stalled.
+constexpr int kStallResends = 10;
+constexpr absl::Duration kShortestStall = absl::Seconds(5);
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
@@ -52,7 +56,9 @@ Coordinator::Coordinator(CoordinatorOptions options)
                .on_worker_loss = options_.config.fault().on_worker_loss()}),
       servers_wanted_(options_.config.cluster().servers()),
       workers_wanted_(options_.config.cluster().workers()),
-      newest_start_(options_.start) {
+      newest_start_(options_.start),
+      wait_(std::max(kStallResends * absl::Milliseconds(options_.config.comm().resend_ms()),
+                     kShortestStall)) {
   newest_best_ = options_.best;
   best_.emplace(options_.config, newest_best_);
   RecallEvaluations();
@@ -128,7 +134,9 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
   if (!request.failure().empty()) member->told_of_end = true;
   if (const auto fresh = WhatIsNew(*member, request); fresh.has_value()) {
     Keep(now, [&](JournalRecord& record) { *record.mutable_heartbeat() = *fresh; });
-    if (!fresh->failure().empty()) {
+    if (Ended()) {
+      AbsorbParts(*member, *fresh, now);
+    } else if (!fresh->failure().empty()) {
       Fail(absl::StrCat(member->Name(), " failed: ", fresh->failure()), now);
     } else {
       Absorb(*member, *fresh, now);
@@ -309,6 +317,8 @@ void Coordinator::LookForTheEnd(absl::Time now) {
                                    EveryoneInView([](const Member& node) {
                                      return node.kind == SERVER || node.pausing || node.finished;
                                    }));
+  FailWithoutLastCheckpoint(now);
+  if (Ended()) return;
   const std::optional<uint64_t> final_version = timeline_->end.final_version();
   if (final_version.has_value() && *final_version <= timeline_->start.version) {
     Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this timeline
@@ -423,6 +433,7 @@ void Coordinator::OnTick(absl::Time now) {
     Keep(now, [](JournalRecord& record) { record.mutable_trace_over(); });
     EndTrace();
   }
+  SeeWait(now);
   const auto before = Mark();
   Advance(now);
   if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });

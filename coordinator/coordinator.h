@@ -26,7 +26,7 @@
 //     with sync.policy BACKUP, a node that is lost fails the job.
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node reports a
-//     failure, a checkpoint cannot be written, or the loss stays not finite (finite_loss.h). Every
+//     failure, checkpoints cannot be written, or the loss stays not finite (finite_loss.h). Every
 //     node learns it with its next heartbeat.
 //  9. JobEnded once every node has been told, those that wait for a place too, or after
 //  told_grace().
@@ -55,6 +55,7 @@
 #include "coordinator/best_tracker.h"
 #include "coordinator/early_stop.h"
 #include "coordinator/job_blocks.h"
+#include "coordinator/job_wait.h"
 #include "coordinator/journal.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
@@ -209,6 +210,9 @@ class Coordinator {
   // counts as new.
   std::optional<HeartbeatRequest> WhatIsNew(const Member& member,
                                             const HeartbeatRequest& request) const;
+  // Of a job that has failed: what is still committed, so that less is lost. None: nothing.
+  std::optional<HeartbeatRequest> PartsAfterFailure(const Member& member,
+                                                    const HeartbeatRequest& request) const;
   // What tells whether a transition was taken.
   auto Mark() const {
     return std::tuple(phase_, places_.number(), places_.fencing(),
@@ -240,6 +244,13 @@ class Coordinator {
   void GiveUpResiduals();
   // Asks for the next commit, if none is being carried out.
   void ReleaseCommit();
+  // A part of it was not written, or it was not committed: the job goes on without it, unless it is
+  // the last one or one too many in a row.
+  void OnCheckpointFailed(uint64_t version, const std::string& why, absl::Time now);
+  // Of one that has failed, once it is known to be the job's last.
+  void FailWithoutLastCheckpoint(absl::Time now);
+  // Whether what nodes have written of checkpoints by a failure is still committed.
+  bool CommitsAfterFailure() const;
 
   void OnEval(const EvalMetrics& eval, absl::Time now);
   void AddNotice(const std::string& key, const std::string& text);
@@ -307,6 +318,17 @@ class Coordinator {
   void AddLeaving(const Member& member, HeartbeatReply& reply) const;
   void OnLeft(const Member& member);
   void AddServerStatus(const Member& member, NodeStatus& node) const;
+
+  // ---- coordinator_waits.cc ----
+  // None: nothing.
+  std::optional<WaitReason> WaitsFor() const;
+  WaitReason WaitsToBegin() const;
+  WaitReason WaitsToRollBack() const;
+  uint64_t CountStaying(NodeKind kind) const;
+  // "server 1, worker 3"
+  std::string NotReady() const;
+  void SeeWait(absl::Time now);
+  void AddWait(absl::Time now, StatusReply& reply) const;
 
   // The checkpoint of the last step is committed.
   bool AllIsSaved() const;
@@ -388,6 +410,7 @@ class Coordinator {
   std::string failure_;
   absl::Time ended_at_;
   bool end_reported_ = false;
+  WaitWatch wait_;  // for people
   std::string page_;
   std::set<std::string> notice_keys_;
   std::vector<Action> actions_;

@@ -31,6 +31,7 @@ bool Coordinator::IsWanted(const Member& member, const CheckpointPart& part) con
 // that are others' by then, or of a version that is whole without them.
 bool Coordinator::Matters(const Member& member, const CheckpointPart& failed) const {
   if (!view_.has_value() || rolling_back_) return false;
+  if (timeline_->checkpoints.IsGivenUp(failed.version())) return false;
   if (!failed.has_virtual_worker()) return failed.placement() == view_->placement();
   const std::vector<uint32_t>& owners = places_.owners();
   return failed.virtual_worker() < owners.size() && owners[failed.virtual_worker()] == member.id &&
@@ -42,15 +43,45 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
   for (const CheckpointPart& part : request.parts()) {
     if (!part.error().empty()) {
       if (!Matters(member, part)) continue;
-      Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(),
-                        ": ", part.error()),
-           now);
-      return;
+      OnCheckpointFailed(part.version(), absl::StrCat(member.Name(), ": ", part.error()), now);
+      if (Ended()) return;
+      continue;
     }
     if (!IsWanted(member, part)) continue;
     for (const CollectedCheckpoint& whole : timeline_->checkpoints.Add(part)) AddCommit(whole);
   }
   ReleaseCommit();
+}
+
+void Coordinator::OnCheckpointFailed(uint64_t version, const std::string& why, absl::Time now) {
+  if (!timeline_->failed.Add(version, why)) return;
+  timeline_->checkpoints.GiveUp(version);
+  FailWithoutLastCheckpoint(now);
+  if (Ended()) return;
+  const std::string text = absl::StrCat("checkpoint of step ", version, " was not written: ", why);
+  if (timeline_->failed.too_many()) {
+    return Fail(absl::StrCat(text, "; it is the ", FailedCheckpoints::kMostInARow,
+                             "rd in a row that was not written"),
+                now);
+  }
+  const uint64_t interval = std::max<uint64_t>(options_.config.checkpoint().interval(), 1);
+  const uint64_t newest = std::max(version, timeline_->progress.step());
+  AddNotice(
+      absl::StrCat("unwritten ", timeline_->start.number, " ", version),
+      absl::StrCat(text, "; the next is tried at step ",
+                   std::min((newest / interval + 1) * interval, options_.config.train().steps())));
+}
+
+void Coordinator::FailWithoutLastCheckpoint(absl::Time now) {
+  const uint64_t last = timeline_->end.final_version().value_or(options_.config.train().steps());
+  const std::string* const why = timeline_->failed.Find(last);
+  if (rolling_back_ || why == nullptr) return;
+  Fail(absl::StrCat("the last checkpoint, of step ", last, ", was not written: ", *why), now);
+}
+
+bool Coordinator::CommitsAfterFailure() const {
+  return phase_ == FAILED && !end_reported_ && !rolling_back_ && view_.has_value() &&
+         !timeline_->finite_loss.exceeded();
 }
 
 void Coordinator::AddCommit(const CollectedCheckpoint& whole) {
@@ -133,6 +164,7 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
   });
   if (committing_ == version) committing_.reset();
   if (status.ok()) {
+    timeline_->failed.OnCommitted(version);
     if (version > newest_start_.version || newest_start_.restore_path.empty()) {
       newest_start_ = {.version = version,
                        .restore_path = CheckpointPath(options_.run_dir, version),
@@ -144,9 +176,8 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
       actions_.emplace_back(NewBestAction{*best});
     }
   } else {
-    Fail(absl::StrCat("the checkpoint of step ", version,
-                      " cannot be committed: ", std::string(status.message())),
-         now);
+    OnCheckpointFailed(
+        version, absl::StrCat("it cannot be committed: ", std::string(status.message())), now);
   }
   ReleaseCommit();
   Advance(now);

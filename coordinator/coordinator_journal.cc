@@ -81,11 +81,25 @@ CoordinatorOptions OptionsOf(const JournalBegin& begin) {
   return options;
 }
 
+std::optional<HeartbeatRequest> Coordinator::PartsAfterFailure(
+    const Member& member, const HeartbeatRequest& request) const {
+  if (!CommitsAfterFailure() || request.known_view() < timeline_view_) return std::nullopt;
+  HeartbeatRequest fresh;
+  fresh.set_node_id(request.node_id());
+  fresh.set_job(request.job());
+  fresh.set_known_view(request.known_view());
+  for (const CheckpointPart& part : request.parts()) {
+    if (part.error().empty() && IsWanted(member, part)) *fresh.add_parts() = part;
+  }
+  if (fresh.parts().empty()) return std::nullopt;
+  return fresh;
+}
+
 // The rest is obeyed too, not only kept: so whatever is left out here changes neither this
 // coordinator nor the one that takes its job up. A heartbeat says it again until it is heard.
 std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
                                                        const HeartbeatRequest& request) const {
-  if (Ended()) return std::nullopt;
+  if (Ended()) return PartsAfterFailure(member, request);
   HeartbeatRequest fresh = request;
   fresh.clear_activity();
   const bool newest = view_.has_value() && request.known_view() == view_->number();

@@ -226,8 +226,9 @@ TEST_F(CoordinatorResidualsTest, WhatNobodyWaitsForMayFail) {
   const auto failed = [&job](uint32_t worker, uint32_t virtual_worker, uint64_t version) {
     HeartbeatRequest beat = WithResidual(job.ReadyBeat(worker), virtual_worker, version, false);
     beat.mutable_parts(0)->set_error("the disk is full");
+    job.Take<NoticeAction>();
     job.Send(beat);
-    return job.coordinator().phase() == FAILED;
+    return !job.Take<NoticeAction>().empty();
   };
   EXPECT_FALSE(failed(3, 0, 4)) << "it is worker 2's";
   EXPECT_FALSE(failed(3, 7, 4)) << "there is none";
@@ -235,20 +236,27 @@ TEST_F(CoordinatorResidualsTest, WhatNobodyWaitsForMayFail) {
   job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 4), 1, 4));
   job.Send(WithResidual(WithResidual(job.ReadyBeat(3), 2, 6), 3, 6));
   ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
   EXPECT_FALSE(failed(3, 2, 4)) << "it is whole without";
   EXPECT_TRUE(failed(3, 2, 8));
 }
 
-TEST_F(CoordinatorResidualsTest, AWorkerThatCannotWriteFailsTheJob) {
+TEST_F(CoordinatorResidualsTest, ACheckpointThatAWorkerCannotWriteIsNone) {
   JobUnderTest job(Options());
   job.Run(1, 2);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  job.Take<NoticeAction>();
   HeartbeatRequest beat = WithResidual(job.ReadyBeat(3), 2, 4, /*file=*/false);
   beat.mutable_parts(0)->set_error("the disk is full");
   job.Send(beat);
-  EXPECT_EQ(job.coordinator().phase(), FAILED);
-  EXPECT_THAT(job.Send(job.ReadyBeat(2)).failure(),
-              HasSubstr("worker 3 (host, pid 102) cannot write the checkpoint of step 4: the disk "
-                        "is full"));
+  const auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[0].text, HasSubstr("checkpoint of step 4 was not written: worker 3 (host, "
+                                         "pid 102): the disk is full"));
+  // Its other parts come, and those of later ones.
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 6), 1, 6));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(3), 2, 6), 3, 6));
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
 }
 
 TEST_F(CoordinatorResidualsTest, WithoutErrorFeedbackNobodyIsWaitedFor) {

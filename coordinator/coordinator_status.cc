@@ -58,6 +58,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_tokens_per_second(timeline_->progress.tokens_per_second());
   reply.set_last_checkpoint(committed_version());
   reply.set_failure(Failure());
+  AddWait(now, reply);
   reply.set_view(view_.has_value() ? view_->number() : 0);
   reply.set_replicas(options_.config.sync().replicas());
   if (holders_.has_value()) {

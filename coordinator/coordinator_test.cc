@@ -93,7 +93,7 @@ TEST(Coordinator, RefusesAWorkerOfAnotherNumberOfWorkersBeforeItIsAMember) {
   EXPECT_EQ(reply.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(reply.status().message()),
               ::testing::AllOf(HasSubstr("WORLD_SIZE=3, and the job has 1 worker:"),
-                    HasSubstr("cluster.workers=3")));
+                               HasSubstr("cluster.workers=3")));
   request.set_workers_started(1);
   EXPECT_TRUE(job.coordinator().OnRegister(request, job.now()).ok()) << "its place is free";
 }
@@ -203,18 +203,125 @@ TEST(Coordinator, CommitsACheckpointWhenEveryLanesPartIsIn) {
   EXPECT_EQ(job.coordinator().OnStatus(job.now()).last_checkpoint(), 4u);
 }
 
-TEST(Coordinator, FailsWhenACheckpointCannotBeWritten) {
-  JobUnderTest job(1, 1);
-  job.Run(1, 1);
-  HeartbeatRequest beat = job.ReadyBeat(1);
+HeartbeatRequest WithUnwrittenPart(HeartbeatRequest beat, uint64_t version) {
   CheckpointPart* part = beat.add_parts();
-  part->set_version(4);
+  part->set_version(version);
   part->set_placement(1);
   part->set_error("no space left on device: free some");
-  EXPECT_EQ(
-      job.Send(beat).failure(),
-      "server 1 (host, pid 1) cannot write the checkpoint of step 4: no space left on device: free "
-      "some; no checkpoint was written yet: start the job again");
+  return beat;
+}
+
+CoordinatorOptions WithCheckpoints(uint64_t interval) {
+  CoordinatorOptions options = JobUnderTest::Options(1, 1, 10, 0, 1);
+  options.config.mutable_checkpoint()->set_interval(interval);
+  return options;
+}
+
+TEST(Coordinator, GoesOnWithoutACheckpointThatCannotBeWritten) {
+  JobUnderTest job(WithCheckpoints(2));
+  job.Run(1, 1);
+  job.coordinator().TakeActions();
+  EXPECT_EQ(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 2)).failure(), "");
+  job.Send(WithUnwrittenPart(job.ReadyBeat(1), 2));
+  const auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].text,
+            "checkpoint of step 2 was not written: server 1 (host, pid 1): no space left on "
+            "device: free some; the next is tried at step 4");
+  // What else is written of it makes no checkpoint.
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 2), 1, 2));
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 4), 1, 4));
+  EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  // One that cannot be committed is no end either.
+  job.coordinator().OnCheckpointCommitted(4, absl::UnavailableError("too many open files"),
+                                          job.now());
+  EXPECT_EQ(job.coordinator().phase(), RUNNING);
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).last_checkpoint(), 0u);
+}
+
+TEST(Coordinator, FailsWhenTooManyCheckpointsInARowCannotBeWritten) {
+  JobUnderTest job(WithCheckpoints(2));
+  job.Run(1, 1);
+  job.Send(WithUnwrittenPart(job.ReadyBeat(1), 2));
+  job.Send(WithUnwrittenPart(job.ReadyBeat(1), 4));
+  EXPECT_EQ(job.coordinator().phase(), RUNNING);
+  EXPECT_EQ(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 6)).failure(),
+            "checkpoint of step 6 was not written: server 1 (host, pid 1): no space left on "
+            "device: free some; it is the 3rd in a row that was not written; no checkpoint was "
+            "written yet: start the job again");
+}
+
+TEST(Coordinator, FailsWhenTheLastCheckpointCannotBeWritten) {
+  JobUnderTest job(WithCheckpoints(2));
+  job.Run(1, 1);
+  EXPECT_THAT(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 10)).failure(),
+              HasSubstr("the last checkpoint, of step 10, was not written: server 1"));
+}
+
+TEST(Coordinator, FailsWhenTheCheckpointThatAStopEndsWithWasNotWritten) {
+  JobUnderTest job(WithCheckpoints(2));
+  job.Run(1, 1);
+  job.Send(WithUnwrittenPart(WithStep(job.ReadyBeat(1), 0, 1), 2));
+  job.Send(WithStep(job.ReadyBeat(2), 0, 1));
+  ASSERT_EQ(job.coordinator().phase(), RUNNING);
+  job.coordinator().OnStop(job.now());
+  HeartbeatRequest paused = WithStep(job.ReadyBeat(2), 0, 1);
+  paused.set_pausing(true);
+  EXPECT_THAT(job.Send(paused).failure(), HasSubstr("the last checkpoint, of step 2, was not "));
+}
+
+// Steps may be shorter than the time between two heartbeats.
+TEST(Coordinator, WhatIsWrittenWhenAJobFailsIsCommittedAllTheSame) {
+  JobUnderTest job(1, 1, 10);
+  job.Run(1, 1);
+  HeartbeatRequest failing = job.ReadyBeat(2);
+  failing.set_failure("the program died");
+  EXPECT_EQ(job.Send(failing).phase(), FAILED);
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 4), 1, 4));
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
+  const auto ended = job.Take<JobEnded>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_THAT(ended[0].status.message(), HasSubstr("--resume /runs/job-1 (step 4)"));
+}
+
+TEST(Coordinator, SaysWhatAJobWaitsFor) {
+  CoordinatorOptions options = JobUnderTest::Options(2, 1, 10, 0, 1);
+  options.config.mutable_fault()->set_max_rollbacks(1);
+  JobUnderTest job(options);
+  job.Join(SERVER, 1);
+  job.Pass(absl::Seconds(3));
+  StatusReply status = job.coordinator().OnStatus(job.now());
+  EXPECT_EQ(status.wait().what(), "1 server and 1 worker to join");
+  EXPECT_GE(status.wait().seconds(), 2.5);
+  EXPECT_THAT(status.wait().ends(), HasSubstr("the job begins with them"));
+  job.Join(SERVER, 2);
+  job.Join(WORKER, 3);
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).wait().what(),
+            "server 1, server 2, worker 3 to be ready");
+  for (const uint32_t id : {1, 2, 3}) job.Send(job.ReadyBeat(id));
+  EXPECT_FALSE(job.coordinator().OnStatus(job.now()).has_wait());
+  job.coordinator().OnGone(2, kJob, job.now());
+  status = job.coordinator().OnStatus(job.now());
+  EXPECT_EQ(status.wait().what(), "1 server to join");
+  EXPECT_THAT(status.wait().ends(), HasSubstr("goes back to the checkpoint of step 0"));
+}
+
+TEST(Coordinator, SaysThatAStepHasStalled) {
+  CoordinatorOptions options = JobUnderTest::Options(1, 1, 10, 0, 1);
+  options.config.mutable_comm()->set_resend_ms(1000);
+  JobUnderTest job(options);
+  job.Run(1, 1);
+  for (int second = 0; second < 12; ++second) {
+    for (const uint32_t id : {1, 2}) job.Send(job.ReadyBeat(id));
+    job.Pass(absl::Seconds(1));
+  }
+  const JobWait wait = job.coordinator().OnStatus(job.now()).wait();
+  EXPECT_EQ(wait.what(), "step 1");
+  EXPECT_THAT(wait.ends(), HasSubstr("no node is missing"));
+  job.Send(WithStep(job.ReadyBeat(2), 0, 0));
+  EXPECT_FALSE(job.coordinator().OnStatus(job.now()).has_wait());
 }
 
 TEST(Coordinator, IsDoneWhenWorkersFinishedAndTheFinalCheckpointIsCommitted) {

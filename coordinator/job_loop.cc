@@ -71,7 +71,7 @@ absl::Status JobLoop::Run(ControlService& service) {
       reporter_.Say(service.Stop().message());
     }
     for (const Action& action : service.NextActions(kLoopTime)) DoAction(action);
-    reporter_.OnStatus(service.Status(), config_.cluster());
+    reporter_.OnStatus(service.Status());
     if (const absl::Status written = reporter_.Flush(); !written.ok()) {
       service.OnTrouble(std::string(written.message()));
     }

@@ -85,7 +85,11 @@ void ProgressLine::Say(const std::string& text) {
   if (reopen) Show(Text());
 }
 
-void ProgressLine::Wait(const std::string& text) {
+void ProgressLine::Wait(const std::string& text, absl::Duration lasts, absl::Time now) {
+  if (!text.empty() && lasts >= kLongWait && now - wait_told_at_ >= kWaitGap) {
+    wait_told_at_ = now;
+    Say(text);
+  }
   if (!terminal_ || text == waiting_ || !recent_.empty()) return;
   waiting_ = text;
   if (text.empty()) {

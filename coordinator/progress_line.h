@@ -38,8 +38,12 @@ class ProgressLine {
   void Step(const StepMetrics& metrics, absl::Time now);
   // A line of its own. The progress line, on a terminal, moves below it.
   void Say(const std::string& text);
-  // Shown in place of progress, on a terminal only ("waiting for 1 worker"); empty: nothing.
-  void Wait(const std::string& text);
+  // What the job waits for, and for how long it has; empty: for nothing. On a terminal it is shown
+  // in place of progress before the first step; of a wait of kLongWait there is a line, and again
+  // every kWaitGap.
+  void Wait(const std::string& text, absl::Duration lasts, absl::Time now);
+  static constexpr absl::Duration kLongWait = absl::Seconds(5);
+  static constexpr absl::Duration kWaitGap = absl::Seconds(5);
   // Writes the newest state if it has not been shown, and ends the line.
   void Finish();
 
@@ -59,6 +63,7 @@ class ProgressLine {
   absl::Time shown_at_ = absl::InfinitePast();
   uint64_t shown_step_ = 0;
   std::string waiting_;
+  absl::Time wait_told_at_ = absl::InfinitePast();
   bool line_open_ = false;  // a rewritable line stands on the terminal
 };
 

@@ -75,10 +75,21 @@ TEST(ProgressLine, WritesAPlainLineNowAndThen) {
   EXPECT_THAT(out.text, HasSubstr("step 3000/"));
 }
 
+TEST(ProgressLine, TellsOfALongWaitAgainAndAgain) {
+  Capture out;
+  ProgressLine line(out.output(), /*terminal=*/false, 100);
+  for (int second = 1; second <= 16; ++second) {
+    line.Wait("waiting for 1 server to join", absl::Seconds(second),
+              absl::UnixEpoch() + absl::Seconds(second));
+  }
+  EXPECT_EQ(Lines(out.text), 3);  // after 5 s, 10 s and 15 s
+  EXPECT_THAT(out.text, HasSubstr("waiting for 1 server to join\n"));
+}
+
 TEST(ProgressLine, RewritesOneLineOnATerminal) {
   Capture out;
   ProgressLine line(out.output(), /*terminal=*/true, 100);
-  line.Wait("waiting for 1 worker");
+  line.Wait("waiting for 1 worker", absl::Seconds(1), absl::UnixEpoch());
   for (uint64_t step = 1; step <= 50; ++step) {
     line.Step(Step(step), absl::UnixEpoch() + absl::Milliseconds(200) * step);
   }

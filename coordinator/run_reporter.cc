@@ -13,30 +13,9 @@
 #include "coordinator/run_folder.h"
 #include "coordinator/sync_figures.h"
 #include "coordinator/trace_file.h"
+#include "coordinator/watch_text.h"
 
 namespace tug {
-namespace {
-
-// "1 server", "2 workers"
-std::string Count(uint64_t number, const std::string& noun) {
-  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
-}
-
-std::string Missing(const StatusReply& status, const ClusterConfig& cluster) {
-  uint32_t servers = 0, workers = 0;
-  for (const NodeStatus& node : status.nodes()) (node.kind() == SERVER ? servers : workers) += 1;
-  std::string missing;
-  if (servers < cluster.servers()) missing = Count(cluster.servers() - servers, "server");
-  if (workers < cluster.workers()) {
-    absl::StrAppend(&missing, missing.empty() ? "" : " and ",
-                    Count(cluster.workers() - workers, "worker"));
-  }
-  return missing.empty() ? "waiting until every node is ready"
-                         : absl::StrCat("waiting for ", missing, " to join");
-}
-
-}  // namespace
-
 std::string ShortPath(const std::string& path) {
   std::error_code error;
   const std::string relative = std::filesystem::proximate(path, error).string();
@@ -187,11 +166,11 @@ void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
                         timeline.number, ")"));
 }
 
-void RunReporter::OnStatus(const StatusReply& status, const ClusterConfig& cluster) {
+void RunReporter::OnStatus(const StatusReply& status) {
   history_.OnStatus(status, SinceBegin(RealTime().Now()));
   line_.set_steps(status.steps());
   exports_.SetSync(SyncFiguresOf(status));
-  line_.Wait(status.phase() == WAITING ? Missing(status, cluster) : "");
+  line_.Wait(WaitText(status), absl::Seconds(status.wait().seconds()), RealTime().Now());
 }
 
 absl::Status RunReporter::Flush() {

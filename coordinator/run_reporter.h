@@ -57,7 +57,7 @@ class RunReporter {
   void RecallTrace(const TraceRange& range);
   void Say(const std::string& text) { line_.Say(text); }
   // Who is missing, while the job waits; the step it will end with.
-  void OnStatus(const StatusReply& status, const ClusterConfig& cluster);
+  void OnStatus(const StatusReply& status);
 
   // What it was told so far. Thread-safe.
   JobTotals totals() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/checkpoint_collector.h"
+#include "coordinator/failed_checkpoints.h"
 #include "coordinator/finite_loss.h"
 #include "coordinator/job_end.h"
 #include "coordinator/progress.h"
@@ -69,6 +70,7 @@ struct Timeline {
   Progress progress;
   ReportedResiduals residuals;
   CheckpointCollector checkpoints;  // SetPlacement with the view
+  FailedCheckpoints failed;
   JobEnd end;
   FiniteLoss finite_loss;
 

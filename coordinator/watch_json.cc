@@ -67,6 +67,12 @@ std::string StatusJson(const StatusReply& status) {
   if (status.has_best()) {
     json["best"] = {{"step", status.best().version()}, {"loss", Finite(status.best().loss())}};
   }
+  json["waits_for"] = nullptr;
+  if (status.has_wait()) {
+    json["waits_for"] = {{"what", status.wait().what()},
+                         {"seconds", Finite(status.wait().seconds())},
+                         {"ends", status.wait().ends()}};
+  }
   json["late"] = LateTexts(status);
   json["nodes"] = Json::array();
   for (const NodeStatus& node : status.nodes()) json["nodes"].push_back(NodeJson(node, status));

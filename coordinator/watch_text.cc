@@ -148,6 +148,13 @@ std::string PhaseText(Phase phase) {
   }
 }
 
+std::string WaitText(const StatusReply& status) {
+  if (!status.has_wait()) return "";
+  const JobWait& wait = status.wait();
+  return absl::StrFormat("waiting for %s, for %.0f s: %s", wait.what(), wait.seconds(),
+                         wait.ends());
+}
+
 std::string ActivityText(const NodeStatus& node, const StatusReply& status) {
   if (node.finished()) return "finished";
   if (node.spare()) return "stands by";

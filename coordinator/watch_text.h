@@ -16,6 +16,9 @@ std::string NodeName(const NodeStatus& node);
 // "waiting for nodes", "running", "done", "failed"
 std::string PhaseText(Phase phase);
 
+// "waiting for 1 server to join, for 12 s: the job then goes back to ..."; empty: it does not wait.
+std::string WaitText(const StatusReply& status);
+
 // "computing h.3"; "waiting 0.8 s for h.3: sum, missing virtual worker 2 (worker 3)"; of a server
 // "waiting 0.8 s for pushes of h.3: virtual worker 2 (worker 3)". Empty: it has not said.
 std::string ActivityText(const NodeStatus& node, const StatusReply& status);

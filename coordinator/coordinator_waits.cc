@@ -1,0 +1,128 @@
+// What a job that makes no progress waits for, in words.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/coordinator.h"
+
+namespace tug {
+namespace {
+
+std::string Counted(uint64_t count, NodeKind kind) {
+  return absl::StrCat(count, " ", KindName(kind), count == 1 ? "" : "s");
+}
+
+// "1 server and 2 workers to join"; empty: nobody is missing.
+std::string ToJoin(uint64_t servers, uint64_t workers) {
+  std::vector<std::string> missing;
+  if (servers > 0) missing.push_back(Counted(servers, SERVER));
+  if (workers > 0) missing.push_back(Counted(workers, WORKER));
+  return missing.empty() ? "" : absl::StrCat(absl::StrJoin(missing, " and "), " to join");
+}
+
+uint64_t Lacking(uint64_t wanted, uint64_t there) { return wanted > there ? wanted - there : 0; }
+
+constexpr char kStartAgain[] =
+    "whoever started those that are gone starts others, or start them with: tug server, tug worker";
+
+}  // namespace
+
+std::optional<WaitReason> Coordinator::WaitsFor() const {
+  using Kind = WaitReason::Kind;
+  if (Ended()) return std::nullopt;
+  if (!view_.has_value()) return WaitsToBegin();
+  if (rolling_back_) return WaitsToRollBack();
+  if (phase_ == WAITING) {
+    return WaitReason{Kind::kReady, absl::StrCat(NotReady(), " to be ready"),
+                      "they take up weights and data, or are lost when they say nothing for "
+                      "fault.failure_timeout_ms"};
+  }
+  if (places_.fencing()) {
+    return WaitReason{Kind::kView, absl::StrCat("servers to take up view ", places_.number()),
+                      "those that say nothing for fault.failure_timeout_ms are lost"};
+  }
+  if (!EveryVirtualWorkerIsCarried()) {
+    return WaitReason{Kind::kMembers, ToJoin(0, 1),
+                      absl::StrCat("nobody carries some virtual workers; ", kStartAgain)};
+  }
+  const uint64_t last = timeline_->end.final_version().value_or(options_.config.train().steps());
+  if (timeline_->progress.step() < last) return std::nullopt;
+  return WaitReason{Kind::kEnd,
+                    absl::StrCat("the last evaluation and the checkpoint of step ", last),
+                    "the job ends with them"};
+}
+
+WaitReason Coordinator::WaitsToBegin() const {
+  const ClusterConfig& cluster = options_.config.cluster();
+  const auto usable = [](const Member* server) { return !server->lane_endpoints.empty(); };
+  const std::vector<const Member*> servers = membership_.OfKind(SERVER);
+  const auto there = static_cast<uint64_t>(std::count_if(servers.begin(), servers.end(), usable));
+  const std::string missing = ToJoin(membership_.FirstServers().empty()
+                                         ? std::max<uint64_t>(1, Lacking(cluster.servers(), there))
+                                         : 0,
+                                     Lacking(cluster.workers(), membership_.OfKind(WORKER).size()));
+  return {WaitReason::Kind::kMembers, missing,
+          absl::StrCat("the job begins with them; ", kStartAgain)};
+}
+
+WaitReason Coordinator::WaitsToRollBack() const {
+  const std::string goes_back =
+      absl::StrCat("the job then goes back to the checkpoint of step ", committed_version());
+  if (timeline_->checkpoints.AwaitsResiduals()) {
+    return {WaitReason::Kind::kCommit, "what workers still write of a checkpoint",
+            absl::StrCat("for fault.failure_timeout_ms at most; ", goes_back)};
+  }
+  if (committing_.has_value()) {
+    return {WaitReason::Kind::kCommit, absl::StrCat("the checkpoint of step ", *committing_),
+            "it is being committed"};
+  }
+  const auto lacking = [this](NodeKind kind, uint64_t there) {
+    return Lacking(NeededToRollBack(kind), there);
+  };
+  const uint64_t servers = membership_.ServersAgain(NeededToRollBack(SERVER)).empty()
+                               ? std::max<uint64_t>(1, lacking(SERVER, CountStaying(SERVER)))
+                               : 0;
+  return {WaitReason::Kind::kMembers, ToJoin(servers, lacking(WORKER, WorkersThatStay().size())),
+          absl::StrCat(goes_back, "; ", kStartAgain)};
+}
+
+uint64_t Coordinator::CountStaying(NodeKind kind) const {
+  const std::vector<const Member*> members = membership_.OfKind(kind);
+  return static_cast<uint64_t>(std::count_if(
+      members.begin(), members.end(), [](const Member* member) { return !member->leaving; }));
+}
+
+std::string Coordinator::NotReady() const {
+  constexpr size_t kMostNamed = 4;
+  std::vector<std::string> names;
+  size_t others = 0;
+  for (const auto& [id, member] : membership_.members()) {
+    if (member.ready || !IsInView(member)) continue;
+    if (names.size() == kMostNamed) {
+      ++others;
+    } else {
+      names.push_back(absl::StrCat(KindName(member.kind), " ", id));
+    }
+  }
+  if (others > 0) names.push_back(absl::StrCat(others, " more"));
+  return absl::StrJoin(names, ", ");
+}
+
+void Coordinator::SeeWait(absl::Time now) {
+  wait_.See(WaitsFor(), timeline_->progress.step(), timeline_->progress.seconds_per_step(), now);
+}
+
+void Coordinator::AddWait(absl::Time now, StatusReply& reply) const {
+  WaitWatch wait = wait_;
+  wait.See(WaitsFor(), timeline_->progress.step(), timeline_->progress.seconds_per_step(), now);
+  if (!wait.reason().has_value() || Ended()) return;
+  reply.mutable_wait()->set_what(wait.reason()->what);
+  reply.mutable_wait()->set_ends(wait.reason()->ends);
+  reply.mutable_wait()->set_seconds(absl::ToDoubleSeconds(now - wait.since()));
+}
+
+}  // namespace tug

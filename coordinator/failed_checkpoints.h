@@ -1,0 +1,38 @@
+#ifndef TUG_COORDINATOR_FAILED_CHECKPOINTS_H_
+#define TUG_COORDINATOR_FAILED_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace tug {
+
+// The checkpoints since the last committed one that could not be written or committed. A full disk
+// or a lack of file descriptors often passes, so a job goes on without one; several in a row end
+// it. Pure. Not thread-safe.
+class FailedCheckpoints {
+ public:
+  static constexpr size_t kMostInARow = 3;
+
+  // False: this version has failed before, and counts once.
+  bool Add(uint64_t version, const std::string& why) {
+    return failed_.emplace(version, why).second;
+  }
+  // A checkpoint of this version is safe: what failed up to it no longer matters.
+  void OnCommitted(uint64_t version) {
+    failed_.erase(failed_.begin(), failed_.upper_bound(version));
+  }
+  bool too_many() const { return failed_.size() >= kMostInARow; }
+  // Why the version failed; null: it has not.
+  const std::string* Find(uint64_t version) const {
+    const auto found = failed_.find(version);
+    return found == failed_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<uint64_t, std::string> failed_;  // at most kMostInARow: the job ends then
+};
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_FAILED_CHECKPOINTS_H_
