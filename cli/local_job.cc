@@ -465,7 +465,10 @@ std::string Supervisor::ResumeHint() const {
   if (job_.elsewhere && !run_dir_.empty() && !newest.ok()) {
     return absl::StrCat("if there is a checkpoint, resume with: ", command);
   }
-  if (run_dir_.empty() || !newest.ok()) return "no checkpoint was written yet: start the job again";
+  if (run_dir_.empty() || absl::IsNotFound(newest.status())) {
+    return "no checkpoint was written yet: start the job again";
+  }
+  if (!newest.ok()) return std::string(newest.status().message());
   return absl::StrCat("resume with: ", command, " (step ", newest->manifest.version(), ")");
 }
 

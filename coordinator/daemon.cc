@@ -365,7 +365,9 @@ absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   if (!job.ok()) {
     std::error_code ignored;
     if (folder.made) std::filesystem::remove_all(folder.path, ignored);
-    return job.status();
+    if (!absl::IsOutOfRange(job.status())) return job.status();
+    SayOnStandardError(job.status().message());
+    return absl::OkStatus();
   }
   return Begin(options, *std::move(job));
 }

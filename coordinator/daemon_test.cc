@@ -355,6 +355,17 @@ TEST_F(DaemonTest, BranchesOffWhenAnotherFolderIsNamed) {
   EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), 2u);
 }
 
+TEST_F(DaemonTest, AJobThatHasAllItsStepsIsDone) {
+  ASSERT_TRUE(Run().ok());
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  options_.on_listening = [](const std::string&, const std::string&) { FAIL() << "it begins"; };
+  EXPECT_TRUE(RunCoordinator(options_).ok());
+  options_.run_dir = (root_ / "branch").string();
+  EXPECT_TRUE(RunCoordinator(options_).ok());
+  EXPECT_FALSE(std::filesystem::exists(options_.run_dir));
+}
+
 TEST_F(DaemonTest, RefusesToResumeAnotherModelAndTouchesNothing) {
   ASSERT_TRUE(Run().ok());
   options_.config = Config({"model.width=32", "train.steps=20"});

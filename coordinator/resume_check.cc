@@ -124,10 +124,11 @@ absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
                    "its parameters are laid out by another version of tug; use that version");
   }
   if (manifest.version() >= config.train().steps()) {
-    return Differs(folder,
-                   absl::StrCat("it has all ", manifest.version(),
-                                " steps of train.steps already; raise it with --set train.steps=",
-                                2 * manifest.version()));
+    return absl::OutOfRangeError(
+        absl::StrCat(folder, " has all ", config.train().steps(),
+                     " steps of train.steps: the job is done; to train on, raise it with --set "
+                     "train.steps=",
+                     2 * manifest.version()));
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ namespace tug {
 // data must be those it was trained with, and steps must be left. How the work is spread (servers,
 // lanes, workers, segments, messages), how long it goes on, the optimizer's settings and how often
 // it is evaluated and saved may differ. Errors: FAILED_PRECONDITION, naming `folder`, the first
-// field that differs and what to do. Pure.
+// field that differs and what to do; OUT_OF_RANGE: no step is left, the job is done. Pure.
 absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
                          const JobConfig& config, const BlockTable& blocks);
 

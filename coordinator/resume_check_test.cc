@@ -108,9 +108,13 @@ TEST_F(ResumeCheckTest, ReadsACheckpointFromBeforeAFieldExisted) {
   EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
 }
 
-TEST_F(ResumeCheckTest, RefusesWhenNoStepIsLeft) {
+TEST_F(ResumeCheckTest, SaysThatNoStepIsLeft) {
   config_.mutable_train()->set_steps(25);
-  EXPECT_THAT(Refusal(), HasSubstr("raise it with --set train.steps=50"));
+  const absl::Status status = CheckResume(manifest_, "run/step-25", config_, blocks_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("run/step-25 has all 25 steps of train.steps: the job is done; to train "
+                        "on, raise it with --set train.steps=50"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
@@ -107,6 +110,49 @@ TEST_F(FullDiskTest, LeavesTheCheckpointBeforeUsable) {
   Train("undisturbed", settings);
   ASSERT_FALSE(HasFailure());
   ExpectSameState(Path("undisturbed"), Path("disk/run"));
+}
+
+class UnwrittenCheckpointTest : public TugTest {
+ protected:
+  // Starts a job, and lets it write no part of so many checkpoints in a row: a file is in place of
+  // their folders. The first of them.
+  uint64_t StartUnwritable(Process*& train, uint64_t checkpoints) {
+    train = &StartTraining("run", Endless());
+    WaitForCheckpoint(*train, "run");
+    const uint64_t first = NewestCheckpoint("run") + 20 * kInterval;
+    for (uint64_t i = 0; i < checkpoints; ++i) {
+      Write(absl::StrFormat("run/checkpoints/step-%08d.tmp", first + i * kInterval), "");
+    }
+    return first;
+  }
+
+  static constexpr uint64_t kInterval = 100;  // of Endless()
+};
+
+TEST_F(UnwrittenCheckpointTest, SeveralInARowEndTheJob) {
+  Process* train = nullptr;
+  const uint64_t first = StartUnwritable(train, 3);
+  ASSERT_FALSE(HasFailure());
+  ASSERT_TRUE(train->WaitForEnd(After(kPatience))) << train->err();
+  EXPECT_THAT(train->err(), testing::HasSubstr("the next is tried at step "));
+  ExpectErrorLine(*train, {absl::StrCat("checkpoint of step ", first + 2 * kInterval,
+                                        " was not written: server"),
+                           "the 3rd in a row", "--resume"});
+  EXPECT_EQ(NewestCheckpoint("run"), first - kInterval);
+}
+
+TEST_F(UnwrittenCheckpointTest, AJobGoesOnWithoutOne) {
+  Process* train = nullptr;
+  const uint64_t unwritten = StartUnwritable(train, 1);
+  ASSERT_FALSE(HasFailure());
+  ASSERT_TRUE(
+      train->WaitUntil([&] { return NewestCheckpoint("run") > unwritten; }, After(kPatience)))
+      << train->err();
+  EXPECT_THAT(train->err(), testing::HasSubstr(absl::StrCat("checkpoint of step ", unwritten,
+                                                            " was not written: server")));
+  train->Signal(SIGINT);
+  ASSERT_TRUE(train->WaitForEnd(After(kPatience))) << train->err();
+  ExpectOrderlyEnd(*train, "run");
 }
 
 }  // namespace

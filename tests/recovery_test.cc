@@ -94,6 +94,39 @@ class RecoveryTest : public TugTest {
   }
 };
 
+// A server that comes for a lost one is asked to leave while the job waits for a further one.
+TEST_F(RecoveryTest, AServerThatLeavesAJobThatWaitsForItIsReplaced) {
+  const CheckpointState expected = Undisturbed();
+  ASSERT_FALSE(HasFailure());
+  Process& train =
+      StartTraining("run", kLong + Texts{"fault.failure_timeout_ms=1000", "fault.heartbeat_ms=50"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 40));
+  const std::vector<pid_t> servers = Pids("server");
+  ASSERT_EQ(servers.size(), 2u);
+  const auto says = [&](const std::string& text) {
+    return train.WaitUntil([&] { return absl::StrContains(train.err(), text); }, After(kPatience));
+  };
+  kill(servers[0], SIGSTOP);
+  ASSERT_TRUE(says("no heartbeat for")) << train.err();
+  kill(servers[1], SIGKILL);
+  const auto new_server = [&]() -> pid_t {
+    for (const pid_t pid : Pids("server")) {
+      if (pid == servers[0] || pid == servers[1]) continue;
+      const std::string status = Run({"status", Path("run")}).out();
+      if (absl::StrContains(status, absl::StrCat("pid ", pid, ")"))) return pid;
+    }
+    return 0;
+  };
+  ASSERT_TRUE(train.WaitUntil([&] { return new_server() != 0; }, After(kPatience)));
+  EXPECT_THAT(Run({"status", Path("run")}).out(), HasSubstr("waiting for 1 server to join"));
+  kill(new_server(), SIGTERM);
+  ASSERT_TRUE(says("has left; the job waits for another one in its place")) << train.err();
+  kill(servers[0], SIGKILL);
+  ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
+  EXPECT_THAT(train.err(), HasSubstr("exited with code 1: another is started in its place"));
+  ExpectSameState(expected, StateOf("run"));
+}
+
 TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
   const CheckpointState expected = Undisturbed();
   ASSERT_FALSE(HasFailure());
