@@ -53,7 +53,7 @@ struct LocalJob {
   // None: hosts are network namespaces of this machine.
   std::function<absl::StatusOr<Program>(const Program& program, const std::string& run_dir)>
       elsewhere;
-  std::string log_folder;       // of the nodes; empty: RUN/logs
+  std::string log_folder;  // of the nodes; empty: RUN/logs
   // That resumes it, without --resume; empty: `tug train` with job_file and `overrides`.
   std::vector<std::string> command;
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
@@ -88,8 +88,9 @@ struct LocalJob {
 //  - A node killed by a signal, or whose connection is lost: another is started in its place, with
 //    its name, and the job goes on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A
 //    server in place of another is a spare one: it gets a place only if one is free. A node that
-//    left the job is not replaced. A node that exits with an error: first the coordinator has
-//    report_time to end the job with its own message, which says more.
+//    left the job is not replaced, unless the job waited for it: then it exits with an error. A
+//    node that exits with an error: first the coordinator has report_time to end the job with its
+//    own message, which says more.
 //  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
 //    says so. Nodes go on meanwhile. One whose connection is lost may live: its host ends the job
 //    in order, and it is not taken up.
