@@ -25,6 +25,7 @@ namespace {
 
 constexpr uint64_t kSeed = 31337;
 constexpr uint64_t kMaxPayload = 64 << 10;
+constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr PeerId kGood = WorkerPeer(1);
 constexpr PeerId kBad = WorkerPeer(666);
 
@@ -121,6 +122,8 @@ class BadPeer {
     }
     EXPECT_EQ(zmq_connect(socket_.get(), endpoint.c_str()), 0);
   }
+  // Whether a message is at hand, which is taken.
+  bool Receives() { return zmq_recv(socket_.get(), nullptr, 0, ZMQ_DONTWAIT) >= 0; }
   void Send(const std::vector<Frame>& frames) {
     for (size_t i = 0; i < frames.size(); ++i) {
       const int flags = ZMQ_DONTWAIT | (i + 1 < frames.size() ? ZMQ_SNDMORE : 0);
@@ -142,6 +145,8 @@ class HostileTest : public ::testing::Test {
     options.self = LanePeer(0);
     options.bind_host = "127.0.0.1";
     options.max_message_bytes = kMaxPayload;
+    options.heartbeat = absl::Milliseconds(50);
+    options.patience = absl::Milliseconds(500);
     lane_ = *ZmqTransport::Create(options);
     options.self = kGood;
     options.bind_host = "";
@@ -158,7 +163,7 @@ class HostileTest : public ::testing::Test {
   }
 
   bool PollLaneUntil(const std::function<bool()>& done) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = absl::Now() + kPatience;
     while (!done()) {
       if (absl::Now() > deadline) return false;
       lane_->Poll(absl::Milliseconds(1), [this](Message m) {
@@ -370,6 +375,32 @@ TEST_F(HostileTest, CountsAndDropsFalseNames) {
   ExpectDropped("no routing id", nameless, {Header(kGood, payload), payload});
   BadPeer stranger(lane_->endpoint(), Text("a name that is not ours"));
   ExpectDropped("another routing id", stranger, {Header(kGood, payload), payload});
+}
+
+// libzmq leaves the connection of who had the routing id before open, and reads it no more.
+TEST_F(HostileTest, APeerWhoseRoutingIdWasTakenIsHeardAgainOnceTheThiefHasGone) {
+  ExpectGoodPeerIsServed();
+  {
+    BadPeer thief(lane_->endpoint(), FrameOf(RoutingId(kGood)));
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (!thief.Receives()) {
+      ASSERT_LT(absl::Now(), deadline);
+      Outgoing to_good;
+      to_good.to = kGood;
+      ASSERT_TRUE(lane_->Send(std::move(to_good)).ok());
+      lane_->Poll(absl::Milliseconds(1), [](Message) {});
+    }
+  }
+  bool heard = false;
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!heard && absl::Now() < deadline) {
+    Outgoing push;
+    push.to = LanePeer(0);
+    ASSERT_TRUE(worker_->Send(std::move(push)).ok());
+    worker_->Poll(absl::ZeroDuration(), [](Message) {});
+    lane_->Poll(absl::Milliseconds(20), [&](Message) { heard = true; });
+  }
+  EXPECT_TRUE(heard);
 }
 
 TEST_F(HostileTest, DisconnectsWhoSendsTooMuch) {

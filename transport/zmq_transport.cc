@@ -33,6 +33,10 @@ void SetOption(void* socket, int option, int value) {
   TUG_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0) << "option " << option;
 }
 
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
 absl::Status ListenError(const std::string& where, int error) {
   if (error == EADDRINUSE) {
     return absl::AlreadyExistsError(
@@ -158,10 +162,17 @@ absl::StatusOr<ZmqSocket> ZmqTransport::NewSocket(int type) {
   SetOption(socket, ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveIdleS);
   SetOption(socket, ZMQ_TCP_KEEPALIVE_INTVL, kKeepaliveIntervalS);
   SetOption(socket, ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveCount);
-  const int64_t max_frame =
-      static_cast<int64_t>(std::max<uint64_t>(options_.max_message_bytes, kMaxBatchBytes));
+  const auto max_frame = static_cast<int64_t>(MaxFrameBytes());
   TUG_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)) == 0);
   return owned;
+}
+
+uint64_t ZmqTransport::MaxFrameBytes() const {
+  return std::max<uint64_t>(options_.max_message_bytes, kMaxBatchBytes);
+}
+
+absl::Duration ZmqTransport::SilenceLimit() const {
+  return options_.patience + absl::Seconds(MaxFrameBytes() / static_cast<double>(kSlowestLink));
 }
 
 absl::Status ZmqTransport::Listen() {
@@ -203,6 +214,8 @@ absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
   const auto id = RoutingId(options_.self);
   TUG_CHECK(zmq_setsockopt(socket.get(), ZMQ_ROUTING_ID, id.data(), id.size()) == 0);
   SetClientKeys(socket.get(), options_.keys);
+  SetOption(socket.get(), ZMQ_HEARTBEAT_IVL, Milliseconds(options_.heartbeat));
+  SetOption(socket.get(), ZMQ_HEARTBEAT_TIMEOUT, Milliseconds(SilenceLimit()));
   if (zmq_connect(socket.get(), endpoint.c_str()) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", PeerName(peer), " at '",
                                                    endpoint, "': ", zmq_strerror(zmq_errno()),

@@ -15,6 +15,8 @@
 //    below 8 KiB) is copied.
 //  - In steady state our code allocates nothing per message: what must live until a lease ends is
 //    in blocks of a pool.
+//  - A DEALER sends heartbeats (ZMTP's PING). The ROUTER leaves a connection open, but unread, when
+//    another takes its routing id; only the missing answers tell the DEALER to connect anew.
 //  - A DEALER reconnects by itself and keeps what is queued for a peer that is away; the ROUTER
 //    answers NOT_FOUND at once for a peer that is not connected.
 
@@ -31,6 +33,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/block_pool.h"
 #include "security/job_keys.h"
 #include "transport/admission.h"
@@ -70,8 +73,15 @@ class ZmqTransport final : public Transport {
     int extra_fd = -1;
     // Of the job: only who has them is let in, and connected to. With CURVE all is encrypted.
     JobKeys keys;
+    // How often a connection of ours is asked whether the other side still reads it. One that does
+    // not answer for SilenceLimit is given up for a new one.
+    absl::Duration heartbeat = absl::Seconds(5);
+    // What SilenceLimit adds to the time that the largest frame takes.
+    absl::Duration patience = absl::Seconds(15);
   };
   static constexpr int kLingerMs = 500;
+  // The slowest link, in bytes a second, on which the largest frame is not taken for silence.
+  static constexpr uint64_t kSlowestLink = 1'250'000;
 
   // Errors: INVALID_ARGUMENT (address), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED (files).
   static absl::StatusOr<std::unique_ptr<ZmqTransport>> Create(const Options& options);
@@ -116,6 +126,9 @@ class ZmqTransport final : public Transport {
 
   ZmqTransport(const Options& options, ZmqContext context, int wake_fd);
   absl::StatusOr<ZmqSocket> NewSocket(int type);
+  uint64_t MaxFrameBytes() const;
+  // Longer than an answer to a heartbeat can wait behind a frame.
+  absl::Duration SilenceLimit() const;
   absl::Status Listen();
   void AddLink(Link link);
   Route* FindRoute(PeerId to);
