@@ -2,10 +2,27 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/spin.h"
 #include "base/status_macros.h"
 
 namespace tug {
+
+namespace {
+
+// Where another process has taken the name to listen by, peers come over TCP.
+absl::StatusOr<std::unique_ptr<ShmTransport>> OpenSharedMemory(ShmTransport::Options options) {
+  absl::StatusOr<std::unique_ptr<ShmTransport>> opened = ShmTransport::Create(options);
+  if (!absl::IsAlreadyExists(opened.status())) return opened;
+  LogWarning(absl::StrCat(opened.status().message(),
+                          "; peers reach it over TCP. With security.mode TOKEN or CURVE no other "
+                          "user can take it"));
+  options.listen = false;
+  return ShmTransport::Create(options);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<DualTransport>> DualTransport::Create(Options options) {
   std::unique_ptr<ShmTransport> shm;
@@ -17,7 +34,7 @@ absl::StatusOr<std::unique_ptr<DualTransport>> DualTransport::Create(Options opt
     local.max_message_bytes = options.tcp.max_message_bytes;
     local.spin = DefaultSpin();
     local.keys = options.tcp.keys;
-    ASSIGN_OR_RETURN(shm, ShmTransport::Create(local));
+    ASSIGN_OR_RETURN(shm, OpenSharedMemory(local));
     options.tcp.extra_fd = shm->wait_fd();
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> tcp, ZmqTransport::Create(options.tcp));
@@ -32,8 +49,8 @@ absl::Status DualTransport::Connect(PeerId peer, const std::string& endpoint) {
       return absl::OkStatus();
     }
     // Elsewhere; or here, but short of files or memory: ours, or the peer's, which has hung up.
-    const bool use_tcp = absl::IsNotFound(local) || absl::IsResourceExhausted(local) ||
-                         absl::IsUnavailable(local);
+    const bool use_tcp =
+        absl::IsNotFound(local) || absl::IsResourceExhausted(local) || absl::IsUnavailable(local);
     if (!use_tcp) return local;
   }
   return tcp_->Connect(peer, endpoint);

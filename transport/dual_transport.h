@@ -26,7 +26,8 @@ class DualTransport final : public Transport {
     bool shared_memory = true;
   };
   // Listens on TCP and, with `shared_memory`, in this network namespace, if tcp.bind_host is not
-  // empty. Errors: as ZmqTransport::Create and ShmTransport::Create.
+  // empty. A name that is taken in the namespace is a warning: peers come over TCP. Errors: as
+  // ZmqTransport::Create and ShmTransport::Create.
   static absl::StatusOr<std::unique_ptr<DualTransport>> Create(Options options);
 
   // Of the TCP side, as ZmqTransport::endpoint.

@@ -17,9 +17,10 @@ namespace tug {
 namespace {
 
 struct End {
-  End(PeerId self, uint64_t job, bool listen, bool shared_memory) {
+  End(PeerId self, uint64_t job, bool listen, bool shared_memory, const JobKeys& keys = JobKeys()) {
     DualTransport::Options options;
     options.tcp.self = self;
+    options.tcp.keys = keys;
     if (listen) options.tcp.bind_host = "127.0.0.1";
     options.job = job;
     options.shared_memory = shared_memory;
@@ -54,6 +55,19 @@ Outgoing To(PeerId to, Transport& from) {
 
 uint64_t NewJob() { return std::random_device()(); }
 
+// Binds the name by which a peer of a job without keys listens, as any process on this host can.
+FileDescriptor TakeNameOf(PeerId peer, uint64_t job) {
+  const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, peer);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  FileDescriptor taken(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(bind(taken.get(), reinterpret_cast<const sockaddr*>(&address),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())),
+            0);
+  return taken;
+}
+
 void ExchangeBothWays(End& lane, End& worker, Home home) {
   ASSERT_TRUE(worker.transport->Connect(LanePeer(0), lane.transport->endpoint()).ok());
   ASSERT_TRUE(worker.transport->Send(To(LanePeer(0), *worker.transport)).ok());
@@ -72,6 +86,29 @@ TEST(DualTransport, PeersOnOneHostShareMemory) {
   ExchangeBothWays(lane, worker, Home::kSender);
   EXPECT_TRUE(worker.transport->SharesMemoryWith(LanePeer(0)));
   EXPECT_TRUE(lane.transport->SharesMemoryWith(WorkerPeer(1)));
+}
+
+TEST(DualTransport, ALaneWhoseNameIsTakenIsReachedByTcp) {
+  const uint64_t job = NewJob();
+  const FileDescriptor taken = TakeNameOf(LanePeer(0), job);
+  End lane(LanePeer(0), job, true, true);
+  End other(LanePeer(1), job, true, true);
+  End worker(WorkerPeer(1), job, false, true);
+  ASSERT_NO_FATAL_FAILURE(ExchangeBothWays(lane, worker, Home::kReceiver));
+  // It shares memory with those whose names it knows.
+  ASSERT_TRUE(lane.transport->Connect(LanePeer(1), other.transport->endpoint()).ok());
+  EXPECT_TRUE(lane.transport->SharesMemoryWith(LanePeer(1)));
+}
+
+TEST(DualTransport, WithKeysStrangersCannotGuessANameToTake) {
+  const uint64_t job = NewJob();
+  for (const SecurityConfig::Mode mode : {SecurityConfig::TOKEN, SecurityConfig::CURVE}) {
+    const FileDescriptor taken = TakeNameOf(LanePeer(0), job);
+    const JobKeys keys = MakeJobKeys(mode).value();
+    End lane(LanePeer(0), job, true, true, keys);
+    End worker(WorkerPeer(1), job, false, true, keys);
+    ASSERT_NO_FATAL_FAILURE(ExchangeBothWays(lane, worker, Home::kSender));
+  }
 }
 
 TEST(DualTransport, APollWithSharedMessagesAtHandSendsOverTcpToo) {
@@ -158,14 +195,7 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
 TEST(DualTransport, APeerThatRefusesToShareMemoryIsReachedByTcpEveryTime) {
   const uint64_t job = NewJob();
   End lane(LanePeer(0), job, true, false);
-  const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, LanePeer(0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const FileDescriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address),
-                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())),
-            0);
+  const FileDescriptor listener = TakeNameOf(LanePeer(0), job);
   ASSERT_EQ(listen(listener.get(), 16), 0);
   std::thread refuser([&] {
     while (true) {

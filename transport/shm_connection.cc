@@ -7,7 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -59,6 +61,14 @@ absl::StatusOr<std::unique_ptr<ShmConnection>> ShmConnection::Create(
 
 KeyProof ShmCredentials::Proof(PeerId from, PeerId to) const {
   return ProofOf(keys, absl::StrCat("shared memory ", job, " ", from, " ", to));
+}
+
+std::string ShmCredentials::NameOf(PeerId listener) const {
+  const std::string plain = absl::StrFormat("tugboat/%016x/%08x", job, listener);
+  if (keys.none()) return plain;
+  const KeyProof code = ProofOf(keys, plain);
+  return absl::StrCat("tugboat/",
+                      absl::BytesToHexString({reinterpret_cast<const char*>(code.data()), 16}));
 }
 
 // ---- the socket ----

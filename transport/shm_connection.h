@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,6 +48,9 @@ struct ShmCredentials {
   uint64_t job = 0;
   // That `from` has the keys, for `to` only.
   KeyProof Proof(PeerId from, PeerId to) const;
+  // Of the abstract socket that `listener` listens at. With keys, only their owners can know it
+  // before it is bound, so that nobody else can bind it first.
+  std::string NameOf(PeerId listener) const;
 };
 
 // Not thread-safe; leases that it has handed out may be dropped on any thread, and later than it.

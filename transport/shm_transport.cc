@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/spin.h"
@@ -37,8 +36,8 @@ struct AbstractAddress {
   socklen_t size;
 };
 
-AbstractAddress AddressOf(uint64_t job, PeerId peer) {
-  const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, peer);
+AbstractAddress AddressOf(PeerId peer, const ShmCredentials& credentials) {
+  const std::string name = credentials.NameOf(peer);
   AbstractAddress result{};
   result.address.sun_family = AF_UNIX;
   // A leading 0 makes the name abstract: of the network namespace, not of a file system.
@@ -93,12 +92,12 @@ void ShmTransport::Watch(int fd) {
 absl::Status ShmTransport::Listen() {
   listener_ = NewSocket();
   if (!listener_.valid()) return NoFiles("a socket");
-  const AbstractAddress address = AddressOf(options_.job, options_.self);
+  const AbstractAddress address = AddressOf(options_.self, credentials_);
   if (bind(listener_.get(), Generic(address), address.size) != 0 ||
       listen(listener_.get(), kListenBacklog) != 0) {
     return absl::AlreadyExistsError(
-        absl::StrCat(PeerName(options_.self),
-                     " of this job listens on this host already: ", std::strerror(errno)));
+        absl::StrCat("the name by which ", PeerName(options_.self),
+                     " listens on this host is taken: ", std::strerror(errno)));
   }
   Watch(listener_.get());
   return absl::OkStatus();
@@ -108,7 +107,7 @@ absl::Status ShmTransport::Connect(PeerId peer, const std::string& /*endpoint*/)
   if (SharesMemoryWith(peer)) return absl::OkStatus();
   FileDescriptor socket = NewSocket();
   if (!socket.valid()) return NoFiles("a socket");
-  const AbstractAddress address = AddressOf(options_.job, peer);
+  const AbstractAddress address = AddressOf(peer, credentials_);
   if (connect(socket.get(), Generic(address), address.size) != 0 || !IsSameUser(socket.get())) {
     return absl::NotFoundError(absl::StrCat(PeerName(peer), " is not on this host"));
   }

@@ -5,7 +5,8 @@
 // in memory from NewBuffer is never copied; the receiver reads it where it is (Home::kSender).
 //
 //  - An endpoint listens at an abstract Unix socket named after job and peer, so peers need no
-//    address to find one another, and do so only inside one network namespace.
+//    address to find one another, and do so only inside one network namespace. With keys the name
+//    is a code that only members can make.
 //  - Only processes of the same user are let in, of a job with keys only those that have them;
 //    beyond that, peers trust one another with their payloads (a sender could change one that is
 //    being read), not with their own memory.
@@ -46,7 +47,7 @@ class ShmTransport final : public Transport {
     JobKeys keys;
   };
 
-  // Errors: ALREADY_EXISTS (an endpoint of that name listens), RESOURCE_EXHAUSTED (files).
+  // Errors: ALREADY_EXISTS (the name to listen by is taken), RESOURCE_EXHAUSTED (files).
   static absl::StatusOr<std::unique_ptr<ShmTransport>> Create(const Options& options);
 
   // NOT_FOUND: no such peer in this network namespace, or another user's. `endpoint` is not read.

@@ -11,7 +11,6 @@
 #include <random>
 #include <thread>
 
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "security/job_keys.h"
@@ -264,11 +263,11 @@ TEST_F(ShmTransportTest, AKilledProcessLeavesNothingAndTheEndpointGoesOn) {
 // A process of the same user that knows the name and speaks badly.
 class Intruder {
  public:
-  explicit Intruder(uint64_t job, PeerId to)
+  Intruder(const ShmCredentials& credentials, PeerId to)
       : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, to);
+    const std::string name = credentials.NameOf(to);
     std::memcpy(address.sun_path + 1, name.data(), name.size());
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
@@ -313,7 +312,7 @@ TEST_F(ShmTransportTest, BadPacketsEndTheirConnectionOnly) {
   const ShmPacket region{.kind = ShmPacket::Kind::kRegion, .sender = WorkerPeer(5)};
   std::vector<std::unique_ptr<Intruder>> intruders;
   const auto intrude = [&](const ShmPacket& packet, size_t size, std::vector<int> fds) {
-    intruders.push_back(std::make_unique<Intruder>(job_, LanePeer(0)));
+    intruders.push_back(std::make_unique<Intruder>(ShmCredentials{.job = job_}, LanePeer(0)));
     intruders.back()->Send(&packet, size, std::move(fds));
   };
   intrude(hello, sizeof(hello), {});                // no memory
@@ -339,15 +338,20 @@ TEST(ShmTransport, OnlyWhoHasTheKeysIsAPeer) {
         {.self = self, .job = job, .listen = self == LanePeer(0), .keys = own});
   };
   End lane(open(LanePeer(0), keys));
+  const auto queue =
+      SharedRegion::Create(sizeof(ShmQueueMemory), SharedRegion::Sharing::kReadWrite).value();
   uint64_t refused = 0;
   for (const JobKeys& others : {JobKeys(), MakeJobKeys(SecurityConfig::TOKEN).value()}) {
     End stranger(open(WorkerPeer(1), others));
-    ASSERT_TRUE(stranger.transport->Connect(LanePeer(0), "").ok());
-    stranger.transport->Send(To(LanePeer(0), 1)).IgnoreError();
+    EXPECT_TRUE(absl::IsNotFound(stranger.transport->Connect(LanePeer(0), "")));
+    // Names that are bound can be read in /proc/net/unix.
+    Intruder reader({keys, job}, LanePeer(0));
+    const ShmPacket hello{.sender = WorkerPeer(1),
+                          .proof = ShmCredentials{others, job}.Proof(WorkerPeer(1), LanePeer(0))};
+    reader.Send(&hello, sizeof(hello), {queue->fd(), queue->fd()});
     ++refused;
-    EXPECT_TRUE(PollUntil({&lane, &stranger}, [&] {
-      return lane.transport->counters().dropped == refused &&
-             !stranger.transport->SharesMemoryWith(LanePeer(0));
+    EXPECT_TRUE(PollUntil({&lane}, [&] {
+      return lane.transport->counters().dropped == refused && reader.IsShutOut();
     }));
     EXPECT_FALSE(lane.transport->Send(To(WorkerPeer(1), 2)).ok());
   }
@@ -365,7 +369,7 @@ TEST_F(ShmTransportTest, PayloadsOutsideTheSharedMemoryAndForgedHeadersAreDroppe
   auto memory = SharedRegion::Create(4096, SharedRegion::Sharing::kReadOnly);
   ASSERT_TRUE(queue.ok() && memory.ok());
   ShmSender sender(*queue);
-  Intruder intruder(job_, LanePeer(0));
+  Intruder intruder({.job = job_}, LanePeer(0));
   const ShmPacket hello{.kind = ShmPacket::Kind::kHello, .sender = WorkerPeer(5)};
   const ShmPacket region{.kind = ShmPacket::Kind::kRegion, .sender = WorkerPeer(5), .region = 0};
   intruder.Send(&hello, sizeof(hello), {(*queue)->fd(), 0});
