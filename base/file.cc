@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/file_limit.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -45,8 +46,50 @@ absl::Status FileError(int error_number, const std::string& action, const std::s
   }
 }
 
+FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode) {
+  FileDescriptor fd;
+  OpenWithReserve([&] {
+    fd = FileDescriptor(::open(path.c_str(), flags | O_CLOEXEC, mode));
+    return !fd.valid() && errno == EMFILE;
+  });
+  return fd;
+}
+
+std::FILE* OpenStream(const std::string& path) {
+  std::FILE* file = nullptr;
+  OpenWithReserve([&] {
+    file = std::fopen(path.c_str(), "ae");
+    return file == nullptr && errno == EMFILE;
+  });
+  return file;
+}
+
+absl::StatusOr<std::vector<std::string>> NamesInFolder(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  OpenWithReserve([&] {
+    names.clear();
+    std::filesystem::directory_iterator entry(path, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      names.push_back(entry->path().filename().string());
+    }
+    return error == std::errc::too_many_files_open;
+  });
+  if (error) return FileError(error.value(), "list the folder", path);
+  return names;
+}
+
+absl::Status RemoveAll(const std::string& path) {
+  std::error_code error;
+  OpenWithReserve([&] {
+    std::filesystem::remove_all(path, error);
+    return error == std::errc::too_many_files_open;
+  });
+  return error ? FileError(error.value(), "delete", path) : absl::OkStatus();
+}
+
 absl::StatusOr<FileDescriptor> OpenForReading(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  FileDescriptor fd = OpenFile(path, O_RDONLY);
   if (!fd.valid()) return FileError(errno, "open", path);
   return fd;
 }
@@ -91,7 +134,7 @@ std::string AbsolutePath(const std::string& path) {
 }
 
 absl::Status SyncFolder(const std::string& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor fd = OpenFile(path, O_RDONLY | O_DIRECTORY);
   if (!fd.valid()) return FileError(errno, "open the folder", path);
   if (::fsync(fd.get()) == 0) return absl::OkStatus();
   const bool cannot = errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS;

@@ -5,7 +5,9 @@
 // also base/file_writer.h (durable writing) and base/mapped_file.h (reading in place).
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +19,19 @@ namespace tug {
 // RESOURCE_EXHAUSTED (disk full, quota, file size limit, too many open files) or INTERNAL, by the
 // value of errno.
 absl::Status FileError(int error_number, const std::string& action, const std::string& path);
+
+// As open(2), with O_CLOEXEC; errno says why it failed. Files of a daemon are opened here (or by
+// OpenStream), so that they can be opened when connections have all other descriptors
+// (base/file_limit.h).
+FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode = 0644);
+// As fopen(3) with "ae".
+std::FILE* OpenStream(const std::string& path);
+
+// Names in a folder, without "." and "..". Errors: as FileError; NOT_FOUND if it is not there.
+absl::StatusOr<std::vector<std::string>> NamesInFolder(const std::string& path);
+// Deletes a file, or a folder with all that it has; what is not there is no error. Errors: as
+// FileError.
+absl::Status RemoveAll(const std::string& path);
 
 // Opens for reading. Errors: as FileError.
 absl::StatusOr<FileDescriptor> OpenForReading(const std::string& path);

@@ -22,7 +22,7 @@ absl::StatusOr<FileDescriptor> TakeLock(FileDescriptor fd, const std::string& pa
 }
 
 absl::StatusOr<FileDescriptor> LockFile(const std::string& path, int operation) {
-  FileDescriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  FileDescriptor fd = OpenFile(path, O_RDWR | O_CREAT);
   if (!fd.valid()) return FileError(errno, "create the lock", path);
   return TakeLock(std::move(fd), path, operation);
 }
@@ -38,7 +38,7 @@ absl::StatusOr<FileDescriptor> TryFileLock(const std::string& path) {
 }
 
 absl::StatusOr<FileDescriptor> TryFolderLock(const std::string& path) {
-  FileDescriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor fd = OpenFile(path, O_RDONLY | O_DIRECTORY);
   if (!fd.valid()) return FileError(errno, "open the folder", path);
   return TakeLock(std::move(fd), path, LOCK_EX | LOCK_NB);
 }

@@ -36,7 +36,7 @@ FileWriter& FileWriter::operator=(FileWriter&&) noexcept = default;
 FileWriter::~FileWriter() = default;
 
 absl::StatusOr<FileWriter> FileWriter::Create(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  FileDescriptor fd = OpenFile(path, O_RDWR | O_CREAT | O_TRUNC);
   if (!fd.valid()) return FileError(errno, "create", path);
   return FileWriter(path, std::move(fd));
 }

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 #include <tuple>
 
 #include "absl/strings/numbers.h"
@@ -85,14 +83,13 @@ std::string WithoutTrailingSlashes(std::string path) {
 
 absl::StatusOr<std::vector<CheckpointFolder>> ListFolders(const std::string& checkpoints) {
   std::vector<CheckpointFolder> folders;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(checkpoints, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (auto folder = ParseFolderPath(entry->path().string()))
+  const absl::StatusOr<std::vector<std::string>> names = NamesInFolder(checkpoints);
+  if (!names.ok() && !Exists(checkpoints) && errno == ENOENT) return folders;
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (auto folder = ParseFolderPath(absl::StrCat(checkpoints, "/", name))) {
       folders.push_back(*std::move(folder));
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return FileError(error.value(), "list the folder", checkpoints);
+    }
   }
   std::sort(folders.begin(), folders.end(),
             [](const CheckpointFolder& a, const CheckpointFolder& b) {
@@ -141,13 +138,11 @@ absl::Status WithOlderCheckpoint(const absl::Status& error, const std::string& f
 
 absl::Status RemoveFolder(const CheckpointFolder& folder) {
   std::string path = folder.path;
-  std::error_code error;
   if (folder.kind == FolderKind::kFinal) {
     const size_t slash = path.rfind('/');
     path = FolderPath(path.substr(0, slash), folder.version, FolderKind::kOld);
     // Left over from a deletion that was cut short.
-    std::filesystem::remove_all(path, error);
-    if (error) return FileError(error.value(), "delete the folder", path);
+    RETURN_IF_ERROR(RemoveAll(path));
     if (std::rename(folder.path.c_str(), path.c_str()) != 0) {
       return FileError(errno, "rename the folder", folder.path);
     }
@@ -156,9 +151,7 @@ absl::Status RemoveFolder(const CheckpointFolder& folder) {
   if (::unlink(manifest.c_str()) != 0 && errno != ENOENT) {
     return FileError(errno, "delete", manifest);
   }
-  std::filesystem::remove_all(path, error);
-  if (error) return FileError(error.value(), "delete the folder", path);
-  return absl::OkStatus();
+  return RemoveAll(path);
 }
 
 }  // namespace tug

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -141,16 +139,9 @@ absl::Status PrepareFiles(const std::string& folder, const Manifest& manifest) {
     RETURN_IF_ERROR(SyncFile(path));
     names.insert(file.name());
   }
-  std::error_code error;
-  std::vector<std::filesystem::path> strays;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (!names.contains(entry->path().filename().string())) strays.push_back(entry->path());
-  }
-  if (error) return FileError(error.value(), "list the folder", folder);
-  for (const std::filesystem::path& stray : strays) {
-    std::filesystem::remove_all(stray, error);
-    if (error) return FileError(error.value(), "delete", stray.string());
+  ASSIGN_OR_RETURN(const std::vector<std::string> there, NamesInFolder(folder));
+  for (const std::string& name : there) {
+    if (!names.contains(name)) RETURN_IF_ERROR(RemoveAll(absl::StrCat(folder, "/", name)));
   }
   return absl::OkStatus();
 }

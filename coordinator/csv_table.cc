@@ -47,7 +47,7 @@ absl::StatusOr<CsvTable> CsvTable::Open(const std::string& path, const std::stri
           absl::StrCat(path, " does not end with a row of this job: move it somewhere else"));
     }
   }
-  std::FILE* const file = std::fopen(path.c_str(), "ae");
+  std::FILE* const file = OpenStream(path);
   if (file == nullptr) return FileError(errno, "write", path);
   CsvTable table(path, file, last);
   if (found.header.empty()) table.Append(header);

@@ -101,7 +101,7 @@ absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte
 }
 
 absl::StatusOr<FileDescriptor> OpenToAppend(const std::string& path, int flags) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | flags, 0644));
+  FileDescriptor fd = OpenFile(path, O_RDWR | O_APPEND | flags);
   if (!fd.valid()) return FileError(errno, "open", path);
   return fd;
 }

@@ -75,7 +75,7 @@ absl::Status ForEachLoss(const std::string& path, absl::FunctionRef<void(const L
 
 absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t timeline) {
   RETURN_IF_ERROR(CutTornLine(path));
-  std::FILE* file = std::fopen(path.c_str(), "ae");
+  std::FILE* file = OpenStream(path);
   if (file == nullptr) {
     return FileError(errno, "write", path);
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/file_limit.h"
 #include "base/file_lock.h"
 #include "base/status_macros.h"
 #include "coordinator/utf8_check.h"
@@ -106,8 +107,12 @@ absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   const std::string partial = path + ".partial";
-  errno = 0;
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  std::ofstream file;
+  OpenWithReserve([&] {
+    errno = 0;
+    file.open(partial, std::ios::binary | std::ios::trunc);
+    return !file.is_open() && errno == EMFILE;
+  });
   file << text;
   file.close();
   if (!file) {

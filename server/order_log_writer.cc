@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<OrderLogWriter>> OrderLogWriter::Create(
   const std::string path = OrderLogPath(run_dir, header.timeline, header.lane);
   RETURN_IF_ERROR(MakeFolder(run_dir + "/order"));
   RETURN_IF_ERROR(MakeFolder(path.substr(0, path.rfind('/'))));
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  FileDescriptor fd = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!fd.valid()) return FileError(errno, "create", path);
   OrderFileHeader bytes{.timeline = header.timeline,
                         .job = header.job,
