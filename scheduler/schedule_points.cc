@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "proto/largest_payload.h"
 
 namespace tug {
 namespace {
@@ -27,7 +28,7 @@ std::vector<SchedulePoint> SchedulePoints(uint64_t segment_bytes, uint64_t large
   TUG_CHECK(largest_block_bytes > 0 && largest_block_bytes <= model_bytes);
   const uint64_t smallest = std::max(segment_bytes, kMinPartitionBytes);
   const uint64_t largest =
-      std::max(smallest, std::min(std::bit_ceil(largest_block_bytes), kMaxPartitionBytes));
+      std::max(smallest, std::min(std::bit_ceil(largest_block_bytes), kMaxTunedPartitionBytes));
   std::vector<SchedulePoint> points;
   for (uint64_t partition = smallest; partition <= largest; partition *= 2) {
     const uint64_t least = std::max(partition, kMinCreditBytes);

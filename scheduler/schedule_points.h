@@ -16,17 +16,13 @@ struct SchedulePoint {
   friend bool operator==(const SchedulePoint&, const SchedulePoint&) = default;
 };
 
-// As much as a server parks (kServerParkingBytes of server/shard.h): sums of a larger partition
-// would wait until everything before them is in.
-inline constexpr uint64_t kMaxPartitionBytes = uint64_t{32} << 20;
-
 // The one that a job asks for itself. `comm`, here and below: complete.
 SchedulePoint OwnPoint(const CommConfig& comm);
 // Credit of pulls of a job under a point: as the job says under its own, else that of pushes.
 uint64_t PullCreditBytes(const SchedulePoint& point, const CommConfig& comm);
 
 // All that the tuner may choose, powers of two: partitions from a segment (a smaller one is no
-// other) and 4 KiB to the largest block and kMaxPartitionBytes; for each, credits from one
+// other) and 4 KiB to the largest block and kMaxTunedPartitionBytes; for each, credits from one
 // partition to the whole model. In order of partition, then of credit. Pure.
 // REQUIRES: `segment_bytes` is a power of two; 0 < largest_block_bytes <= model_bytes.
 std::vector<SchedulePoint> SchedulePoints(uint64_t segment_bytes, uint64_t largest_block_bytes,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "proto/largest_payload.h"
 
 namespace tug {
 namespace {
@@ -38,7 +39,8 @@ absl::StatusOr<double> SecondsAt(const JobConfig& job, const SchedulePoint& poin
 
 // The smallest partition, from the point's on, that is soon simulated.
 SchedulePoint Simulated(const JobConfig& job, SchedulePoint point) {
-  while (MessagesOf(job, point) > kMostMessages && point.partition_bytes < kMaxPartitionBytes) {
+  while (MessagesOf(job, point) > kMostMessages &&
+         point.partition_bytes < kMaxTunedPartitionBytes) {
     point.partition_bytes *= 2;
   }
   point.credit_bytes = std::max(point.credit_bytes, point.partition_bytes);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "proto/largest_payload.h"
 #include "transport/dual_transport.h"
 #include "transport/impaired_transport.h"
 
@@ -19,6 +20,7 @@ absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const C
   DualTransport::Options options;
   options.tcp.self = self;
   options.tcp.bind_host = listen_host;
+  options.tcp.max_message_bytes = LargestPayload(comm);
   options.tcp.checksum = comm.checksum();
   options.tcp.keys = keys;
   options.job = job;
