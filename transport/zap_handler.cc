@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/host_name.h"
+#include "base/status_macros.h"
+#include "base/time_source.h"
 
 namespace tug {
 namespace {
@@ -26,6 +29,7 @@ constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
                         ZMQ_EVENT_CLOSED;
 // Addresses that are remembered: more connections at a time than a job has.
 constexpr size_t kMostAddresses = 65536;
+constexpr long kLookMs = 100;  // how often those are looked at that have not yet shown keys
 
 void SetNumber(void* socket, int option, int value) {
   TUG_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0) << "option " << option;
@@ -100,8 +104,9 @@ void SetServerKeys(void* socket, const JobKeys& keys) {
 }
 
 absl::StatusOr<std::unique_ptr<ZapHandler>> ZapHandler::Create(
-    void* context, void* listener, const JobKeys& keys,
+    void* context, void* listener, const JobKeys& keys, size_t most_waiting,
     std::function<void(const std::string&)> say) {
+  ASSIGN_OR_RETURN(ConnectionWatch watch, ConnectionWatch::Create(most_waiting));
   ZmqSocket requests(zmq_socket(context, ZMQ_REP));
   ZmqSocket events(zmq_socket(context, ZMQ_PAIR));
   if (requests == nullptr || events == nullptr) return NoSocket();
@@ -110,15 +115,16 @@ absl::StatusOr<std::unique_ptr<ZapHandler>> ZapHandler::Create(
   TUG_CHECK(zmq_bind(requests.get(), kZapEndpoint) == 0) << zmq_strerror(zmq_errno());
   if (zmq_socket_monitor(listener, kMonitorEndpoint, kEvents) != 0) return NoSocket();
   TUG_CHECK(zmq_connect(events.get(), kMonitorEndpoint) == 0) << zmq_strerror(zmq_errno());
-  return std::unique_ptr<ZapHandler>(
-      new ZapHandler(std::move(requests), std::move(events), keys, std::move(say)));
+  return std::unique_ptr<ZapHandler>(new ZapHandler(std::move(requests), std::move(events), keys,
+                                                    std::move(watch), std::move(say)));
 }
 
 ZapHandler::ZapHandler(ZmqSocket requests, ZmqSocket events, const JobKeys& keys,
-                       std::function<void(const std::string&)> say)
+                       ConnectionWatch watch, std::function<void(const std::string&)> say)
     : keys_(keys),
       public_key_(CurveBytes(keys.curve.public_key)),
       refusals_(std::move(say)),
+      watch_(std::move(watch)),
       thread_([this, requests = std::move(requests), events = std::move(events)]() mutable {
         Run(std::move(requests), std::move(events));
       }) {}
@@ -126,11 +132,17 @@ ZapHandler::ZapHandler(ZmqSocket requests, ZmqSocket events, const JobKeys& keys
 ZapHandler::~ZapHandler() { thread_.join(); }
 
 void ZapHandler::Run(ZmqSocket requests, ZmqSocket events) {
+  const RealTime time;
+  absl::Time next_look = time.Now();
   while (true) {
     zmq_pollitem_t items[] = {{requests.get(), 0, ZMQ_POLLIN, 0}, {events.get(), 0, ZMQ_POLLIN, 0}};
-    if (zmq_poll(items, 2, -1) < 0) {
+    if (zmq_poll(items, 2, watch_.empty() ? -1 : kLookMs) < 0) {
       if (zmq_errno() == EINTR) continue;
       return;  // the context has ended
+    }
+    if (const absl::Time now = time.Now(); now >= next_look) {
+      watch_.LookAtAll();
+      next_look = now + absl::Milliseconds(kLookMs);
     }
     if ((items[0].revents & ZMQ_POLLIN) != 0 && !AnswerRequest(requests.get())) return;
     if ((items[1].revents & ZMQ_POLLIN) != 0 && !TakeEvent(events.get())) return;
@@ -177,11 +189,14 @@ bool ZapHandler::TakeEvent(void* events) {
   std::memcpy(&event, frames[0].data(), sizeof(event));
   std::memcpy(&value, frames[0].data() + sizeof(event), sizeof(value));
   if (event == ZMQ_EVENT_ACCEPTED) {
-    if (addresses_.size() < kMostAddresses) addresses_[value] = AddressOf(value);
+    const std::string address = AddressOf(value);
+    if (addresses_.size() < kMostAddresses) addresses_[value] = address;
+    watch_.OnAccepted(value, address);
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
              event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
     failure_ = WhyFailed(event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ? value : 0);
   } else if (event == ZMQ_EVENT_DISCONNECTED || event == ZMQ_EVENT_CLOSED) {
+    watch_.OnEnded(value);
     const auto known = addresses_.extract(value);
     const std::string why = std::exchange(failure_, "");
     if (!why.empty()) refusals_.Add(known.empty() ? "an unknown address" : known.mapped(), why);

@@ -5,9 +5,11 @@
 // once for each connection, by ZAP (RFC 27), and this answers; those who do not even speak the
 // mechanism (PLAIN of RFC 24, CURVE of RFC 25) libzmq turns away by itself, and a monitor of the
 // socket tells. Both are counted, and said once for each address and reason. Bytes that are no ZMTP
-// 3 at all libzmq (4.3.4) closes without telling anybody: those are neither. Nothing of this is on
+// 3 at all libzmq (4.3.4) closes without telling anybody: those are neither. By the same events it
+// bounds the connections that have not yet shown keys (connection_watch.h). Nothing of this is on
 // the way of a message.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "security/job_keys.h"
 #include "security/refusals.h"
+#include "transport/connection_watch.h"
 #include "transport/zmq_handles.h"
 
 namespace tug {
@@ -33,9 +36,10 @@ void SetServerKeys(void* socket, const JobKeys& keys);
 class ZapHandler {
  public:
   // For all sockets of `context` with SetServerKeys; watches `listener`, which is to be bound yet.
-  // `say`: as of Refusals, on the handler's thread. Errors: RESOURCE_EXHAUSTED (files).
+  // `most_waiting`: connections that have not yet shown keys. `say`: as of Refusals, on the
+  // handler's thread. Errors: RESOURCE_EXHAUSTED (files).
   static absl::StatusOr<std::unique_ptr<ZapHandler>> Create(
-      void* context, void* listener, const JobKeys& keys,
+      void* context, void* listener, const JobKeys& keys, size_t most_waiting,
       std::function<void(const std::string&)> say);
   // REQUIRES: the context has ended.
   ~ZapHandler();
@@ -46,7 +50,7 @@ class ZapHandler {
   uint64_t refused() const { return refusals_.count(); }
 
  private:
-  ZapHandler(ZmqSocket requests, ZmqSocket events, const JobKeys& keys,
+  ZapHandler(ZmqSocket requests, ZmqSocket events, const JobKeys& keys, ConnectionWatch watch,
              std::function<void(const std::string&)> say);
 
   void Run(ZmqSocket requests, ZmqSocket events);
@@ -63,7 +67,8 @@ class ZapHandler {
   Refusals refusals_;
   // Of connections that are there, by their descriptor; the handler's thread's.
   std::map<int, std::string> addresses_;
-  std::string failure_;  // of the handshake of the connection that ends next; empty: none
+  ConnectionWatch watch_;  // the handler's thread's
+  std::string failure_;    // of the handshake of the connection that ends next; empty: none
   std::thread thread_;
 };
 

@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kMaxSockets = 32768;  // one per peer connected to
 constexpr int kBacklog = 1024;      // workers of a job may all connect at once
-constexpr int kHandshakeMs = 5000;  // a connection that says nothing is closed
 // How soon a full queue is tried again.
 constexpr absl::Duration kFullQueueRetry = absl::Milliseconds(1);
 constexpr int kReconnectMs = 50;
@@ -155,7 +154,7 @@ absl::StatusOr<ZmqSocket> ZmqTransport::NewSocket(int type) {
   SetOption(socket, ZMQ_IPV6, 0);
   SetOption(socket, ZMQ_SNDHWM, options_.send_high_water);
   SetOption(socket, ZMQ_RCVHWM, options_.receive_high_water);
-  SetOption(socket, ZMQ_HANDSHAKE_IVL, kHandshakeMs);
+  SetOption(socket, ZMQ_HANDSHAKE_IVL, Milliseconds(options_.handshake));
   SetOption(socket, ZMQ_RECONNECT_IVL, kReconnectMs);
   SetOption(socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
   SetOption(socket, ZMQ_TCP_KEEPALIVE, 1);
@@ -182,10 +181,11 @@ absl::Status ZmqTransport::Listen() {
   SetOption(socket.get(), ZMQ_BACKLOG, kBacklog);
   SetServerKeys(socket.get(), options_.keys);
   if (!options_.keys.none()) {
-    ASSIGN_OR_RETURN(zap_, ZapHandler::Create(context_.get(), socket.get(), options_.keys,
-                                              [self = options_.self](const std::string& line) {
-                                                LogWarning(line, {{"endpoint", PeerName(self)}});
-                                              }));
+    ASSIGN_OR_RETURN(
+        zap_, ZapHandler::Create(context_.get(), socket.get(), options_.keys, options_.most_waiting,
+                                 [self = options_.self](const std::string& line) {
+                                   LogWarning(line, {{"endpoint", PeerName(self)}});
+                                 }));
   }
   const std::string where = absl::StrCat(options_.bind_host, ":", options_.bind_port);
   if (zmq_bind(socket.get(), absl::StrCat("tcp://", where).c_str()) != 0) {

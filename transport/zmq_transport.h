@@ -73,6 +73,9 @@ class ZmqTransport final : public Transport {
     int extra_fd = -1;
     // Of the job: only who has them is let in, and connected to. With CURVE all is encrypted.
     JobKeys keys;
+    // Of others, with keys: how many may at one time not yet have shown theirs, and for how long.
+    size_t most_waiting = 256;
+    absl::Duration handshake = absl::Seconds(5);
     // How often a connection of ours is asked whether the other side still reads it. One that does
     // not answer for SilenceLimit is given up for a new one.
     absl::Duration heartbeat = absl::Seconds(5);
