@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "proto/job.pb.h"
 #include "proto/wire.h"
 
 namespace tug {

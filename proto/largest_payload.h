@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "proto/job.pb.h"
-
 namespace tug {
+
+class CommConfig;
 
 // The largest partition that the tuner chooses: as much as a server parks (kServerParkingBytes of
 // server/shard.h), since sums of a larger one would wait until everything before them is in.

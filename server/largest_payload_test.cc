@@ -5,6 +5,7 @@
 
 #include "compression/frames.h"
 #include "gtest/gtest.h"
+#include "proto/job.pb.h"
 #include "proto/wire.h"
 #include "server/norm_entry.h"
 
