@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "proto/job.pb.h"
 #include "proto/wire.h"
 
@@ -22,6 +23,7 @@ constexpr uint64_t kNormBytes = 16;
 }  // namespace
 
 uint64_t LargestPayload(const CommConfig& comm) {
+  TUG_CHECK_GT(comm.segment_elements(), 0u) << "the job's fields are not filled";
   const uint64_t segment = comm.segment_elements() * sizeof(float);
   uint64_t partition = std::max<uint64_t>(comm.partition_bytes(), segment);
   if (comm.scheduler() == CommConfig::AUTO) {

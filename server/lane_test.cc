@@ -8,6 +8,7 @@
 
 #include "base/cpu_affinity.h"
 #include "gtest/gtest.h"
+#include "proto/job_config.h"
 
 namespace tug {
 namespace {
@@ -40,6 +41,7 @@ TEST(LaneThread, ItsTransportsThreadsStayOnTheirCore) {
   for (const Core& core : ReadCpuBudget().cores) mine.push_back(core.number);
   if (mine.size() < 2) GTEST_SKIP() << "one core only: nothing to choose from";
   LaneJob job{.table = SmallTable()};
+  FillDefaults(job.config);
   job.cores = {{.lane = {mine.front()}, .io = {mine.back()}}};
   const Threads before = ThreadsOfThisProcess();
   const auto lane = LaneThread::Bind(job, 0, "127.0.0.1");
