@@ -247,7 +247,8 @@ TEST_F(HostilePortTest, LanesCountAndDropWhatMakesNoSense) {
          h.sender = no_lane;
        }),
        Random(64));
-  // Pushes: of nobody, of another size, far ahead.
+  // Pushes: of nobody, of nothing, far ahead. One of the wrong size is not among them: its lane may
+  // have it already, and answers it then without a look at its payload (server/shard_test).
   const auto push = [&](const auto& change) {
     return changed([&](WireHeader& h) {
       h.kind = MessageKind::kPush;
@@ -259,7 +260,6 @@ TEST_F(HostilePortTest, LanesCountAndDropWhatMakesNoSense) {
   send(push([](WireHeader& h) { h.virtual_worker = 2; }), Random(4 * 4096));
   send(push([](WireHeader& h) { h.virtual_worker_count = 3; }), Random(4 * 4096));
   send(push([](WireHeader& h) { h.token_count = 0; }), Random(4 * 4096));
-  send(push([](WireHeader&) {}), Random(4 * 4095));
   send(push([](WireHeader& h) { h.clock = uint64_t{1} << 60; }), Random(4 * 4096));
   ExpectCounted();
   ExpectUnharmed();
