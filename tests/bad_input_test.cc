@@ -237,8 +237,8 @@ TEST_F(BadInputTest, ACoordinatorCannotListenOnAnotherHostsAddress) {
 }
 
 TEST_F(BadInputTest, ACoordinatorThatCannotBeReachedIsNamed) {
-  const std::vector<Texts> commands = {{"server"}, {"server", "--spare"}, {"worker"},
-                                       {"status"}, {"stop"},              {"drain", "2"}};
+  const std::vector<Texts> commands = {{"server"}, {"server", "--spare"}, {"worker"}, {"status"},
+                                       {"stop"},   {"drain", "2"}};
   std::vector<Process*> started;
   for (const TakenPort* port : {&refusing_, &silent_}) {
     for (const Texts& command : commands) {
@@ -371,11 +371,17 @@ TEST_F(BadCheckpointTest, ACheckpointOfAnotherJobIsRefused) {
   ExpectRefused(resume({"seed=2"}), {"seed", "--set seed=1"});
   ExpectRefused(resume({"cluster.virtual_workers=4"}), {"cluster.virtual_workers"});
   ExpectRefused(resume({"data.validation_fraction=0.2"}), {"data.validation_fraction"});
-  ExpectRefused(resume({"train.steps=4", "optimizer.warmup_steps=1"}),
-                {"4 steps", "--set train.steps="});
   Write("text.txt", std::string(200'000, 'x'));
   ExpectRefused(resume({}), {"data.path", "text"});
   EXPECT_FALSE(fs::exists(Path("other")));
+}
+
+TEST_F(BadCheckpointTest, AJobThatHasAllItsStepsIsDone) {
+  Process& resumed = Run({"train", job(), "--resume", Path("good"), "--set", "train.steps=4",
+                          "--set", "optimizer.warmup_steps=1"});
+  EXPECT_EQ(resumed.exit_code(), 0);
+  EXPECT_THAT(resumed.err(), HasSubstr("has all 4 steps of train.steps: the job is done"));
+  EXPECT_THAT(resumed.err(), HasSubstr("--set train.steps=8"));
 }
 
 TEST_F(BadCheckpointTest, ARefusedResumeLeavesTheRunAsItWas) {
