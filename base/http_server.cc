@@ -1,24 +1,33 @@
 #include "base/http_server.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
 #include "base/host_name.h"
+#include "base/http_head.h"
 #include "httplib.h"
 
 namespace tug {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kThreads = 8;
-constexpr size_t kLargestRequestBytes = 64 << 10;
-constexpr time_t kPatienceSeconds =
-    5;  // with a request that does not come to its end, or a reply that nobody reads
+constexpr size_t kMostWaiting = 64;        // connections, for a thread
+constexpr std::chrono::seconds kToAsk{5};  // from the connection to the end of its request
+constexpr std::chrono::seconds kToTakeReply{30};
 // At the end of the server: how often it looks for connections that wait for a request, and how
 // long replies under way may take.
 constexpr std::chrono::milliseconds kEndRound{20};
@@ -79,18 +88,140 @@ void ShutDownConnections(const sockaddr_in6& listener, int how) {
 }
 
 thread_local bool answers_a_page = false;
+// This thread closes the connections that it is given: there are too many.
+thread_local bool turns_away = false;
+
+// Whether the socket becomes ready for `events` (poll(2)) before `deadline`.
+bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd polled{socket, events, 0};
+    const int ready = poll(&polled, 1, static_cast<int>(left.count()));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+// The head of a request, which others may have made longer than kMostHttpHeadBytes: then it lacks
+// its end. None: the connection has ended, or said too little in time.
+std::optional<std::string> ReceiveHead(int socket) {
+  const Clock::time_point deadline = Clock::now() + kToAsk;
+  std::string head(kMostHttpHeadBytes, '\0');
+  size_t size = 0;
+  while (size < head.size()) {
+    if (!AwaitSocket(socket, POLLIN, deadline)) return std::nullopt;
+    const ssize_t count = recv(socket, head.data() + size, head.size() - size, MSG_DONTWAIT);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0) return std::nullopt;
+    const size_t looked_at = size < 3 ? 0 : size - 3;
+    size += static_cast<size_t>(count);
+    const size_t end = absl::string_view(head.data(), size).find("\r\n\r\n", looked_at);
+    if (end != absl::string_view::npos) return head.substr(0, end + 4);
+  }
+  return head;
+}
+
+// What the library reads a request from, and writes its reply to.
+class ReceivedRequest final : public httplib::Stream {
+ public:
+  ReceivedRequest(std::string request, int socket) : request_(std::move(request)), fd_(socket) {}
+
+  bool is_readable() const override { return read_ < request_.size(); }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    const size_t count = request_.copy(to, size, read_);
+    read_ += count;
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    while (AwaitSocket(fd_, POLLOUT, deadline_)) {
+      const ssize_t count = send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count >= 0 || (errno != EINTR && errno != EAGAIN)) return count;
+    }
+    return -1;
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return fd_; }
+
+ private:
+  const std::string request_;
+  const int fd_;
+  const Clock::time_point deadline_ = Clock::now() + kToTakeReply;
+  size_t read_ = 0;
+};
+
+void Refuse(int socket, int status) {
+  const std::string why = status == 405   ? "405 Method Not Allowed"
+                          : status == 431 ? "431 Request Header Fields Too Large"
+                          : status == 403 ? "403 Forbidden"
+                                          : "400 Bad Request";
+  const std::string text =
+      status == 403 ? "the address of this page has a secret part: tug status says it\n" : "";
+  const std::string reply = absl::StrCat(
+      "HTTP/1.1 ", why, "\r\nContent-Type: text/plain\r\nContent-Length: ", text.size(),
+      "\r\nConnection: close\r\n\r\n", text);
+  // Fits into the socket's buffer; who has gone needs no answer.
+  [[maybe_unused]] const ssize_t sent =
+      send(socket, reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// The library's threads, with a bound for what waits for them.
+class BoundedQueue final : public httplib::TaskQueue {
+ public:
+  void enqueue(std::function<void()> serve) override {
+    if (waiting_ >= kMostWaiting) {
+      turns_away = true;
+      serve();
+      turns_away = false;
+      return;
+    }
+    ++waiting_;
+    threads_.enqueue([this, serve = std::move(serve)] {
+      --waiting_;
+      serve();
+    });
+  }
+  void shutdown() override { threads_.shutdown(); }
+
+ private:
+  std::atomic<size_t> waiting_ = 0;
+  httplib::ThreadPool threads_{kThreads};
+};
 
 }  // namespace
 
+// cpp-httplib 0.11.4 bounds neither the lines of a request nor a body without Content-Length, so it
+// gets to read only what has been read here before.
+class HttpServer::BoundedServer final : public httplib::Server {
+ public:
+  std::string secret;
+
+ private:
+  bool process_and_close_socket(socket_t socket) override {
+    const FileDescriptor closed_at_the_end(socket);
+    if (turns_away) return false;
+    const std::optional<std::string> head = ReceiveHead(socket);
+    if (!head.has_value()) return false;
+    const bool whole = absl::EndsWith(*head, "\r\n\r\n");
+    HttpHead taken = whole ? ReadHttpHead(*head, secret) : HttpHead{.refusal = 431};
+    if (taken.refusal != 0) {
+      Refuse(socket, taken.refusal);
+    } else {
+      ReceivedRequest request(std::move(taken.request), socket);
+      bool closed = false;
+      process_request(request, true, closed, nullptr);
+    }
+    shutdown(socket, SHUT_RDWR);
+    return true;
+  }
+};
+
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(const std::string& host,
                                                                uint16_t port) {
-  auto server = std::make_unique<httplib::Server>();
-  server->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  server->set_payload_max_length(kLargestRequestBytes);
-  server->set_read_timeout(kPatienceSeconds);
-  server->set_write_timeout(kPatienceSeconds);
-  // A thread serves one connection: one that is kept open without a request would hold up others.
-  server->set_keep_alive_max_count(1);
+  auto server = std::make_unique<BoundedServer>();
+  server->new_task_queue = [] { return new BoundedQueue(); };
   // The library's default shares a port with whoever else listens there.
   auto listener = std::make_shared<int>(-1);
   server->set_socket_options([listener](socket_t socket) {
@@ -111,7 +242,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(const std::string
       new HttpServer(std::move(server), *listener, host, static_cast<uint16_t>(bound)));
 }
 
-HttpServer::HttpServer(std::unique_ptr<httplib::Server> server, int listener, std::string host,
+HttpServer::HttpServer(std::unique_ptr<BoundedServer> server, int listener, std::string host,
                        uint16_t port)
     : server_(std::move(server)), listener_(listener), host_(std::move(host)), port_(port) {
   // Called when a reply is written, by the thread that made it; also of what no page answered.
@@ -158,6 +289,8 @@ void HttpServer::AnswerToLoopbackNamesOnly() {
         return httplib::Server::HandlerResponse::Handled;
       });
 }
+
+void HttpServer::Hide(std::string secret) { server_->secret = std::move(secret); }
 
 void HttpServer::Start() {
   std::packaged_task<void()> listen([this] { server_->listen_after_bind(); });

@@ -12,10 +12,6 @@
 
 #include "absl/status/statusor.h"
 
-namespace httplib {
-class Server;
-}
-
 namespace tug {
 
 struct HttpReply {
@@ -28,10 +24,11 @@ struct HttpReply {
 using HttpQuery = std::multimap<std::string, std::string>;
 
 // Answers GET requests of pages that are made when they are asked for: for people and programs that
-// watch. Whoever can connect may read, and change nothing; but they can use up the process's memory
-// (the lines of a request's header are not bounded), and its threads, so that others wait. An
-// address that strangers reach belongs behind a firewall. Has eight threads of its own; connections
-// wait for one another beyond that.
+// watch. Whoever can connect may read, unless Hide is called, and change nothing.
+//
+// What a stranger can use up is bounded: a request has kMostHttpHeadBytes and five seconds to come,
+// its body is never read, and its reply has 30 seconds to be taken. Eight threads answer, 64
+// connections wait for them, and more are closed at once. So a stranger can still make others wait.
 class HttpServer {
  public:
   // Called from any of the server's threads, several at once. An error is answered with 503 and its
@@ -52,6 +49,9 @@ class HttpServer {
   // host that it listens at, which is to be loopback: a page of another site in somebody's browser,
   // whose name an attacker lets mean 127.0.0.1 ("DNS rebinding"). Before Start.
   void AnswerToLoopbackNamesOnly();
+  // Refuses, with 403, who does not put "/SECRET" before the path; pages are added without it.
+  // Before Start. REQUIRES: letters and digits.
+  void Hide(std::string secret);
   // From here on requests are answered, until the end of this object, which waits a second at most
   // for replies under way, and not for requests that have not come to their end.
   void Start();
@@ -60,10 +60,11 @@ class HttpServer {
   std::string address() const;  // "127.0.0.1:40123"
 
  private:
-  HttpServer(std::unique_ptr<httplib::Server> server, int listener, std::string host,
-             uint16_t port);
+  class BoundedServer;
 
-  std::unique_ptr<httplib::Server> server_;
+  HttpServer(std::unique_ptr<BoundedServer> server, int listener, std::string host, uint16_t port);
+
+  std::unique_ptr<BoundedServer> server_;
   int listener_;  // the socket, which is the library's
   std::string host_;
   uint16_t port_;

@@ -1,6 +1,7 @@
 #include "base/http_server.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,8 +10,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/http_head.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 
@@ -51,7 +54,6 @@ TEST(HttpServer, SaysWhyThereIsNoPage) {
   EXPECT_EQ(early->status, 503);
   EXPECT_EQ(early->body, "no step yet\n");
   EXPECT_EQ(client.Get("/elsewhere")->status, 404);
-  EXPECT_EQ(client.Post("/early", "x", "text/plain")->status, 404);
 }
 
 TEST(HttpServer, APageMayLookAtTheQuery) {
@@ -161,6 +163,98 @@ TEST(HttpServer, EndsWithConnectionsThatHaveNotAskedYet) {
   EXPECT_TRUE(SeesTheEnd(idle));
   EXPECT_TRUE(SeesTheEnd(slow));
   EXPECT_EQ(other.Get("/")->status, 200);
+}
+
+// Writes `begin` and then `more` again and again, until the other side has hung up, or 64 MB.
+size_t BytesTaken(uint16_t port, const std::string& begin, const std::string& more) {
+  const int socket = ConnectTo(port);
+  size_t taken = 0;
+  for (std::string bytes = begin; taken < size_t{64} << 20; bytes = more) {
+    const ssize_t count = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count <= 0) break;
+    taken += static_cast<size_t>(count);
+  }
+  close(socket);
+  return taken;
+}
+
+TEST(HttpServer, TakesNoEndlessRequest) {
+  const auto server = Listen();
+  server->Add("/", [] { return HttpReply{.type = "text/plain", .body = "x"}; });
+  server->Start();
+  const std::string chunk(64 << 10, 'y');
+  const std::string get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+  const std::string post = "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+  const size_t most = 16 << 20;  // what both sockets hold
+  EXPECT_LT(BytesTaken(server->port(), get, "X-1: " + chunk.substr(0, 4000) + "\r\n"), most);
+  EXPECT_LT(BytesTaken(server->port(), "GET /", chunk), most);
+  EXPECT_LT(BytesTaken(server->port(), get + "Content-Length: 99999999\r\n\r\n", chunk), most);
+  EXPECT_LT(BytesTaken(server->port(), post + "\r\n", chunk), most);
+  EXPECT_LT(BytesTaken(server->port(), post + "Transfer-Encoding: chunked\r\n\r\n",
+                       "10000\r\n" + chunk + "\r\n"),
+            most);
+  EXPECT_EQ(httplib::Client("127.0.0.1", server->port()).Get("/")->status, 200);
+}
+
+// What comes until the other side has ended it.
+std::string Ask(uint16_t port, const std::string& request) {
+  const int socket = ConnectTo(port);
+  EXPECT_EQ(write(socket, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string reply;
+  char bytes[4096];
+  for (ssize_t count; (count = read(socket, bytes, sizeof bytes)) > 0;) {
+    reply.append(bytes, static_cast<size_t>(count));
+  }
+  close(socket);
+  return reply;
+}
+
+TEST(HttpServer, AnswersManyRangesWithOnePage) {
+  const auto server = Listen();
+  server->Add("/", [] { return HttpReply{.type = "text/plain", .body = std::string(10000, 'x')}; });
+  server->Start();
+  std::string request = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: bytes=0-";
+  for (int i = 0; i < 2000; ++i) request += ",0-";
+  const std::string reply = Ask(server->port(), request + "\r\n\r\n");
+  EXPECT_EQ(reply.substr(0, 15), "HTTP/1.1 200 OK");
+  EXPECT_LT(reply.size(), 11000u);
+}
+
+TEST(HttpServer, SaysWhatItDoesNotTake) {
+  const auto server = Listen();
+  server->Start();
+  EXPECT_EQ(Ask(server->port(), "POST / HTTP/1.1\r\nHost: x\r\n\r\n").substr(0, 12),
+            "HTTP/1.1 405");
+  const std::string cookies = "GET / HTTP/1.1\r\nHost: x\r\nCookie: ";
+  EXPECT_EQ(Ask(server->port(), cookies + std::string(kMostHttpHeadBytes - cookies.size(), 'x'))
+                .substr(0, 12),
+            "HTTP/1.1 431");
+}
+
+TEST(HttpServer, AnswersOnlyWhoKnowsItsSecret) {
+  const auto server = Listen();
+  server->Add("/", [] { return HttpReply{.type = "text/plain", .body = "x"}; });
+  server->Hide("5ec7e7");
+  server->Start();
+  httplib::Client client("127.0.0.1", server->port());
+  EXPECT_EQ(client.Get("/5ec7e7/")->body, "x");
+  EXPECT_EQ(client.Get("/5ec7e7/elsewhere")->status, 404);
+  for (const char* path : {"/", "/5ec7e7", "/5ec7e8/", "/elsewhere"}) {
+    const auto reply = client.Get(path);
+    EXPECT_EQ(reply->status, 403) << path;
+    EXPECT_EQ(reply->body, "the address of this page has a secret part: tug status says it\n");
+  }
+}
+
+// The eight threads have the first of them for seconds: the last one would wait for minutes.
+TEST(HttpServer, TurnsConnectionsAwayThatAreTooMany) {
+  const auto server = Listen();
+  server->Start();
+  std::vector<int> silent(200);
+  for (int& socket : silent) socket = ConnectTo(server->port());
+  pollfd last{silent.back(), POLLIN, 0};
+  EXPECT_EQ(poll(&last, 1, 60'000), 1);
+  for (const int socket : silent) close(socket);
 }
 
 TEST(HttpServer, ListensAtAnAddressOfIpv6) {

@@ -126,12 +126,13 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, Contro
 
 // The page that people watch the job by, and a line that says where; null: there is none, which
 // never ends a job.
-std::unique_ptr<LivePage> StartPage(const JobConfig& config, ControlService& service,
-                                    RunReporter& reporter) {
+std::unique_ptr<LivePage> StartPage(const JobConfig& config, const JobKeys& keys,
+                                    ControlService& service, RunReporter& reporter) {
   if (!config.watch().page()) return nullptr;
   const auto wanted = static_cast<uint16_t>(config.watch().page_port());
   absl::StatusOr<std::unique_ptr<LivePage>> page =
       LivePage::Start({.port = wanted,
+                       .keys = keys,
                        .status = [&service] { return service.Status(); },
                        .history = &reporter.history()});
   if (!page.ok()) {
@@ -192,7 +193,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
                               AddressForOthers(metrics->address()),
                               "/targets (http_sd_configs of Prometheus)"));
   }
-  const std::unique_ptr<LivePage> page = StartPage(job.config, *service, reporter);
+  const std::unique_ptr<LivePage> page = StartPage(job.config, options.keys, *service, reporter);
   if (options.on_listening) options.on_listening(service->address(), job.run_dir);
 
   const absl::Status end = job.loop->Run(*service);

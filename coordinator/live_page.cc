@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -30,13 +31,25 @@ HttpReply Page() {
               "frame-ancestors 'none'")};
 }
 
+// Tells nothing of the keys, and what another job with these keys gives away is no more than its
+// page.
+std::string SecretOf(const JobKeys& keys) {
+  if (keys.none()) return "";
+  const KeyProof proof = ProofOf(keys, "live page");
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(proof.data()), 16));
+}
+
 }  // namespace
+
+LivePage::LivePage(Options options)
+    : options_(std::move(options)), secret_(SecretOf(options_.keys)) {}
 
 absl::StatusOr<std::unique_ptr<LivePage>> LivePage::Start(Options options) {
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
                    HttpServer::Listen("127.0.0.1", options.port));
   std::unique_ptr<LivePage> page(new LivePage(std::move(options)));
   server->AnswerToLoopbackNamesOnly();
+  server->Hide(page->secret_);
   server->Add("/", [] { return Page(); });
   server->Add("/status.json", [page = page.get()] { return page->Status(); });
   server->AddQuery("/history.json", [history = page->options_.history](const HttpQuery& query) {
@@ -50,7 +63,9 @@ absl::StatusOr<std::unique_ptr<LivePage>> LivePage::Start(Options options) {
   return page;
 }
 
-std::string LivePage::url() const { return absl::StrCat("http://", server_->address(), "/"); }
+std::string LivePage::url() const {
+  return absl::StrCat("http://", server_->address(), "/", secret_, secret_.empty() ? "" : "/");
+}
 
 HttpReply LivePage::Status() {
   const StatusReply status = options_.status();

@@ -5,12 +5,15 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/watch_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "nlohmann/json.hpp"
+#include "security/job_keys.h"
 
 namespace tug {
 namespace {
@@ -128,6 +131,28 @@ TEST_F(LivePageTest, AnotherSitesNameIsRefused) {
   for (const char* path : {"/", "/status.json", "/history.json"}) {
     EXPECT_EQ(client.Get(path, httplib::Headers{{"Host", "evil.example"}})->status, 403) << path;
   }
+}
+
+TEST_F(LivePageTest, WithKeysOnlyWhoKnowsTheAddressCanReadIt) {
+  const JobKeys keys = MakeJobKeys(SecurityConfig::TOKEN).value();
+  const auto start = [&] {
+    return LivePage::Start({.keys = keys, .status = [] { return Job(); }, .history = &history_});
+  };
+  auto page = start();
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string origin = absl::StrCat("http://127.0.0.1:", (*page)->port());
+  const std::string path = (*page)->url().substr(origin.size());
+  EXPECT_GT(path.size(), 32u) << path;
+  httplib::Client client(origin);
+  for (const char* own : {"/", "/status.json", "/history.json?since=0"}) {
+    EXPECT_EQ(client.Get(own)->status, 403) << own;
+    EXPECT_EQ(client.Get(path + (own + 1))->status, 200) << own;
+  }
+  EXPECT_THAT(path, Not(HasSubstr(keys.token.substr(0, 8))));
+  // After a coordinator has been replaced an open page goes on, where the port is the same.
+  page->reset();
+  page = start();
+  EXPECT_TRUE(absl::EndsWith((*page)->url(), path)) << (*page)->url();
 }
 
 TEST_F(LivePageTest, APortThatIsTakenIsAnError) {

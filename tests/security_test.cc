@@ -89,6 +89,9 @@ TEST_F(SecurityTest, KeysThatAreMadeOutliveWhatIsKilled) {
   const JobKeys keys = ReadKeyFile(Path("run/keys")).value();
   const Process& status = Run({"status", Path("run")});
   EXPECT_EQ(status.exit_code(), 0) << status.err();
+  EXPECT_THAT(status.out(),
+              ::testing::ContainsRegex("live page http://127.0.0.1:[0-9]+/[0-9a-f]+/"))
+      << "other users of this host cannot guess it";
   for (const char* kind : {"coordinator", "worker", "server"}) {
     const std::vector<pid_t> pids = Pids(kind);
     ASSERT_FALSE(pids.empty());
