@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file_descriptor.h"
+#include "base/time_source.h"
 
 namespace tug {
 namespace {
@@ -122,12 +123,12 @@ void PipeWriter::Flush() {
 
 void PipeWriter::FlushUntil(absl::Time deadline) {
   size_t before = 0;  // what was left
-  for (Flush(); !empty() && absl::Now() < deadline; Flush()) {
+  for (Flush(); !empty() && SteadyNow() < deadline; Flush()) {
     // A terminal may be writable, and take nothing all the same.
     if (waiting_.size() == before) absl::SleepFor(kRetryInterval);
     before = waiting_.size();
     pollfd writable{fd_, POLLOUT, 0};
-    const int64_t left_ms = absl::ToInt64Milliseconds(deadline - absl::Now()) + 1;
+    const int64_t left_ms = absl::ToInt64Milliseconds(deadline - SteadyNow()) + 1;
     poll(&writable, 1, static_cast<int>(std::clamp<int64_t>(left_ms, 1, 1000)));
   }
 }

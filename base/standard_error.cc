@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "base/pipe_writer.h"
+#include "base/time_source.h"
 
 namespace tug {
 namespace {
@@ -52,7 +52,7 @@ void WriteStandardError(absl::string_view text) { OfProcess().Write(text); }
 
 void SayOnStandardError(absl::string_view text) { WriteStandardError(absl::StrCat(text, "\n")); }
 
-void FlushStandardError() { OfProcess().FlushUntil(absl::Now() + kLastWordsTime); }
+void FlushStandardError() { OfProcess().FlushUntil(SteadyNow() + kLastWordsTime); }
 
 void Die(absl::string_view text) {
   SayOnStandardError(text);

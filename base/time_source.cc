@@ -22,6 +22,11 @@ absl::Time RealTime::Now() const {
   return start_ + absl::Nanoseconds(MonotonicNanoseconds() - start_monotonic_ns_);
 }
 
+absl::Time SteadyNow() {
+  static const RealTime time;
+  return time.Now();
+}
+
 void SimulatedTime::Schedule(absl::Duration delay, std::function<void()> event) {
   TUG_CHECK_GE(delay, absl::ZeroDuration());
   events_.emplace(std::pair(now_ + delay, next_sequence_++), std::move(event));

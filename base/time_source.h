@@ -31,6 +31,10 @@ class RealTime final : public TimeSource {
   int64_t start_monotonic_ns_;
 };
 
+// A RealTime of this process, for deadlines where no TimeSource is handed over. deploy/tidy keeps
+// absl::Now() out of all else: it may step. Thread-safe.
+absl::Time SteadyNow();
+
 // Virtual time: it stands still until the next event is run, then jumps to it. Events run in order
 // of (time, order of scheduling), so a run is a function of what was scheduled. Starts at the Unix
 // epoch. Not thread-safe.

@@ -16,10 +16,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/pipe_writer.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "cli/keys_argument.h"
 #include "cli/launcher.h"
 #include "cli/pipe.h"
@@ -60,7 +60,7 @@ class Attached {
       if (!again || !Pause()) break;
     }
     if (attachment_.by_srun) LetStepEnd();
-    shown_.FlushUntil(absl::Now() + kFlushTime);
+    shown_.FlushUntil(SteadyNow() + kFlushTime);
     std::ofstream(attachment_.log_path) << (error_.empty() ? last_ : error_) << "\n";
     return wait_status_;
   }

@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/pipe_writer.h"
 #include "base/status_macros.h"
@@ -85,7 +84,7 @@ class Attendant {
     // For a launcher that was only silent: the job is not done.
     if (ends_at_.has_value()) wait_status_ = SIGHUP;
     Tell(absl::StrCat(kEnded, *wait_status_));
-    up_.FlushUntil(absl::Now() + kUpFlushTime);
+    up_.FlushUntil(SteadyNow() + kUpFlushTime);
     return *wait_status_;
   }
 

@@ -19,9 +19,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "cli/network_host.h"
 
 namespace tug {
@@ -159,9 +159,9 @@ absl::Status BenchProcesses::Read(Child& child) {
 
 absl::StatusOr<std::string> BenchProcesses::Hear(size_t child_index, absl::Duration patience) {
   Child& child = children_[child_index];
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = SteadyNow() + patience;
   while (child.heard.find('\n') == std::string::npos) {
-    const int64_t left_ms = absl::ToInt64Milliseconds(deadline - absl::Now());
+    const int64_t left_ms = absl::ToInt64Milliseconds(deadline - SteadyNow());
     if (left_ms <= 0) {
       return absl::DeadlineExceededError(
           absl::StrCat(child.name, " has said nothing for ", absl::FormatDuration(patience)));
@@ -184,7 +184,7 @@ absl::Status BenchProcesses::Watch(absl::Time until, const BenchWindowOptions& o
   std::vector<pollfd> waits;
   for (const Child& child : children_) waits.push_back({child.fd, POLLIN, 0});
   while (true) {
-    const absl::Duration left = until - absl::Now();
+    const absl::Duration left = until - SteadyNow();
     if (left <= absl::ZeroDuration()) return absl::OkStatus();
     if (options.look) options.look();
     const timespec wait =
@@ -211,18 +211,18 @@ BenchProcesses::Reading BenchProcesses::Look() const {
 }
 
 absl::StatusOr<BenchWindow> BenchProcesses::Measure(const BenchWindowOptions& options) {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   while (Look().operations == 0) {
-    if (absl::Now() >= deadline) {
+    if (SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
           "nothing arrived for ", absl::FormatDuration(kPatience),
           options.look ? "" : "; is the link up, and does it let these sizes through?"));
     }
-    RETURN_IF_ERROR(Watch(absl::Now() + kGlance, options));
+    RETURN_IF_ERROR(Watch(SteadyNow() + kGlance, options));
   }
-  RETURN_IF_ERROR(Watch(absl::Now() + options.warm_up, options));
+  RETURN_IF_ERROR(Watch(SteadyNow() + options.warm_up, options));
   const Reading begin = Look();
-  RETURN_IF_ERROR(Watch(absl::Now() + options.length, options));
+  RETURN_IF_ERROR(Watch(SteadyNow() + options.length, options));
   const Reading end = Look();
 
   BenchWindow window;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/clock_offset.h"
 #include "base/median.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 
 namespace tug {
 namespace {
@@ -49,8 +49,8 @@ std::span<char> BytesOf(Value& value) {
 
 absl::Status StreamFor(int fd, absl::Duration time) {
   const std::vector<char> chunk(kChunkBytes, 1);
-  const absl::Time end = absl::Now() + time;
-  while (absl::Now() < end) RETURN_IF_ERROR(SendAll(fd, chunk));
+  const absl::Time end = SteadyNow() + time;
+  while (SteadyNow() < end) RETURN_IF_ERROR(SendAll(fd, chunk));
   shutdown(fd, SHUT_WR);
   return absl::OkStatus();
 }
@@ -74,8 +74,8 @@ absl::StatusOr<Counted> Count(int fd) {
 absl::Status AskRoundTrips(int fd, absl::Duration most, LinkReport& report) {
   ClockOffset clock;
   std::vector<double> times;
-  const absl::Time end = absl::Now() + most;
-  while (times.empty() || (times.size() < kMostRoundTrips && absl::Now() < end)) {
+  const absl::Time end = SteadyNow() + most;
+  while (times.empty() || (times.size() < kMostRoundTrips && SteadyNow() < end)) {
     char ask = kEcho;
     int64_t answered = 0;
     const int64_t sent = absl::GetCurrentTimeNanos();

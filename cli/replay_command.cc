@@ -11,11 +11,11 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "base/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/thread_pool.h"
+#include "base/time_source.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
 #include "coordinator/run_folder.h"
@@ -70,7 +70,7 @@ class ProgressSays {
     if (said_ && terminal_) WriteStandardError("\n");
   }
   void operator()(size_t updates) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now < next_) return;
     next_ = now + kProgressInterval;
     said_ = true;
@@ -81,7 +81,7 @@ class ProgressSays {
  private:
   const size_t all_;
   const bool terminal_ = StandardErrorIsTerminal();
-  absl::Time next_ = absl::Now() + kProgressInterval;
+  absl::Time next_ = SteadyNow() + kProgressInterval;
   bool said_ = false;
 };
 

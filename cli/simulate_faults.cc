@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "base/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "cli/standard_streams.h"
 #include "simulate/fault_run.h"
 #include "simulate/scenario.h"
@@ -82,7 +82,7 @@ class Summary {
   }
   absl::Status End() {
     if (shows_progress_) WriteStandardError("\r\033[K");
-    const double minutes = absl::ToDoubleMinutes(absl::Now() - begin_);
+    const double minutes = absl::ToDoubleMinutes(SteadyNow() - begin_);
     for (size_t f = 0; f < kFaultKinds; ++f) {
       if (faults_[f] > 0) std::printf("%10lu  %s\n", faults_[f], kFaultNames[f]);
     }
@@ -113,7 +113,7 @@ class Summary {
     FlushResults().IgnoreError();  // an error shows at the end
   }
   void ShowProgress() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (!shows_progress_ || now - shown_ < absl::Milliseconds(200)) return;
     shown_ = now;
     WriteStandardError(
@@ -123,7 +123,7 @@ class Summary {
   const FaultArguments& a_;
   const uint32_t jobs_;
   const bool shows_progress_ = StandardErrorIsTerminal();
-  const absl::Time begin_ = absl::Now();
+  const absl::Time begin_ = SteadyNow();
   absl::Time shown_ = begin_;
   uint64_t runs_ = 0;
   uint64_t broken_ = 0;

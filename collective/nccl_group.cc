@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "collective/binomial_tree.h"
 #include "kernels/device.h"
 
@@ -125,9 +126,9 @@ absl::Status NcclGroup::Look(int& state) {
 }
 
 absl::Status NcclGroup::Settle(int result, const char* call) {
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const absl::Time deadline = SteadyNow() + options_.timeout;
   while (result == ncclInProgress) {
-    if (absl::Now() > deadline) {
+    if (SteadyNow() > deadline) {
       return Fail(absl::DeadlineExceededError(
           absl::StrCat(call, ": not all of ", options_.world, " ranks came within ",
                        absl::FormatDuration(options_.timeout))));
@@ -180,7 +181,7 @@ absl::Status NcclGroup::Broadcast(const void* in, void* out, uint64_t count, Ele
 }
 
 absl::Status NcclGroup::Wait(void* stream) {
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const absl::Time deadline = SteadyNow() + options_.timeout;
   while (true) {
     int state = ncclSuccess;
     RETURN_IF_ERROR(Look(state));
@@ -192,7 +193,7 @@ absl::Status NcclGroup::Wait(void* stream) {
     if (state != ncclSuccess && state != ncclInProgress) {
       return Fail(NcclError(static_cast<ncclResult_t>(state), "collective"));
     }
-    if (absl::Now() > deadline) {
+    if (SteadyNow() > deadline) {
       return Fail(absl::DeadlineExceededError(absl::StrCat(
           "a collective of ", options_.world, " ranks was not over within ",
           absl::FormatDuration(options_.timeout), ": a rank is lost, stuck, or calls another")));

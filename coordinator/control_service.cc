@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "base/time_source.h"
 #include "coordinator/connection_gate.h"
 #include "coordinator/presence_service.h"
+#include "grpc/support/time.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -86,6 +86,7 @@ absl::Status CannotListen(const HostPort& listen, const std::string& why) {
 constexpr int kMostIdleMs = 30'000;
 constexpr int kMostHandshakeMs = 5'000;
 constexpr int kMostCallsAtOnce = 128;
+constexpr int kLastCallsSeconds = 1;  // at the end
 
 }  // namespace
 
@@ -309,7 +310,8 @@ class ControlService::Listener {
     gate_.reset();
     presence_.Close();
     if (server_ != nullptr) {
-      server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+      server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                     gpr_time_from_seconds(kLastCallsSeconds, GPR_TIMESPAN)));
     }
   }
 

@@ -15,10 +15,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "kernels/cuda_emulation_capture.h"
 #include "kernels/cuda_emulation_late.h"
 #include "kernels/cuda_emulation_memory.h"
@@ -274,7 +274,7 @@ absl::StatusOr<MarkPointer> Machine::Record(const std::shared_ptr<Queue>& queue)
   auto mark = std::make_shared<Mark>(Mark{.queue = queue});
   Push(*queue, {.work =
                     [mark] {
-                      mark->done_at = absl::Now();
+                      mark->done_at = SteadyNow();
                       mark->queue = nullptr;
                       return absl::OkStatus();
                     },
@@ -369,7 +369,7 @@ absl::Status EnqueuePageable(void* stream, Work work) {
 
 absl::StatusOr<MarkPointer> RecordMark(void* stream) {
   RETURN_IF_ERROR(CheckNotCapturing("a record of an event"));
-  if (!TheMachine().late()) return std::make_shared<Mark>(Mark{.done_at = absl::Now()});
+  if (!TheMachine().late()) return std::make_shared<Mark>(Mark{.done_at = SteadyNow()});
   return TheMachine().Record(QueueOf(stream));
 }
 

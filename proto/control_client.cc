@@ -5,13 +5,13 @@
 #include <sys/time.h>
 
 #include <charconv>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "base/host_name.h"
 #include "base/status_macros.h"
+#include "grpc/support/time.h"
 #include "grpcpp/create_channel.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/control_credentials.h"
@@ -20,8 +20,9 @@
 namespace tug {
 namespace {
 
-std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
-  return std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout);
+gpr_timespec DeadlineAfter(absl::Duration timeout) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_millis(absl::ToInt64Milliseconds(timeout), GPR_TIMESPAN));
 }
 
 absl::Status CannotReach(const std::string& address, const std::string& why) {

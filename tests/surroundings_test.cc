@@ -81,6 +81,24 @@ TEST_F(SurroundingsTest, ASecondInterruptCountsAfterTheWallClockWasSetBack) {
   ExpectErrorLine(train, {"interrupted twice"});
 }
 
+// The straggler sleeps, and a worker that is stopped is found by its silence: neither takes an
+// hour.
+TEST_F(SurroundingsTest, AJobStandsStillForNoStepOfTheWallClock) {
+  if (!GiveWallClockAhead()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  Process& train = StartTraining(
+      "run", Endless() + Texts{"straggler.slowdown=2", "fault.failure_timeout_ms=1000"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  const std::vector<pid_t> workers = Pids("worker");
+  ASSERT_FALSE(workers.empty());
+  kill(workers[0], SIGSTOP);
+  const auto is_lost = [&] { return absl::StrContains(train.err(), "no heartbeat for"); };
+  EXPECT_TRUE(train.WaitUntil(is_lost, After(kPatience))) << train.err();
+  kill(workers[0], SIGKILL);  // another one takes its place
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", steps + 5));
+  ExpectEndsInOrder(train, "run");
+}
+
 TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {
   const FileDescriptor pipe = PipeOf(ReadText(job()));
   Process& train =

@@ -157,6 +157,12 @@ Process& TugTest::StartLimited(const Texts& arguments, int resource, uint64_t li
   return Start(kTug, std::move(options));
 }
 
+bool TugTest::GiveWallClockAhead() {
+  if (!GiveOwnWallClock()) return false;
+  environment_.push_back("TUG_TEST_CLOCK_AHEAD=1");
+  return true;
+}
+
 bool TugTest::GiveOwnWallClock() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return false;  // its library is to be the first

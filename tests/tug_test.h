@@ -65,6 +65,9 @@ class TugTest : public ::testing::Test {
   // Processes that are started from here on have a wall clock that SetWallClockBack sets back by an
   // hour (tests/wall_clock.cc). False: not with this sanitizer.
   bool GiveOwnWallClock();
+  // The same with one that is an hour ahead of the kernel's: who lets the kernel wait until some
+  // time of the wall clock waits as if that were set back by an hour.
+  bool GiveWallClockAhead();
   void SetWallClockBack() const { Write(kWallClockBack, ""); }
   // A pipe that gives `text` once, as a shell's <(...) does: its end to read, as /dev/fd/N, which
   // processes inherit.

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 
 namespace tug {
 namespace {
@@ -356,12 +356,12 @@ void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message
     }
   }
   const bool forever = timeout == absl::InfiniteDuration();
-  const absl::Time deadline = forever ? absl::InfiniteFuture() : absl::Now() + timeout;
+  const absl::Time deadline = forever ? absl::InfiniteFuture() : SteadyNow() + timeout;
   // A socket also announces what is no message.
   while (true) {
     MarkReadable(timeout, /*take_wake=*/true);
     if (ReceiveFromAll(handler) || woken_) break;
-    if (!forever) timeout = deadline - absl::Now();
+    if (!forever) timeout = deadline - SteadyNow();
     if (timeout <= absl::ZeroDuration()) break;
   }
   Flush();
