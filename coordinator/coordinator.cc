@@ -33,8 +33,11 @@ std::string PredictionText(const NodeCounters& counters) {
   return text;
 }
 
-// A shorter gap between ticks is a late tick, not a pause.
-constexpr absl::Duration kShortestPause = absl::Milliseconds(200);
+// A gap between ticks that is longer than this part of the failure timeout is a pause: several
+// shorter ones, with no heartbeat heard between them, do not add up to a loss.
+constexpr int kPausesInTimeout = 4;
+// A shorter gap is a late tick, not a pause.
+constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
 
 // A step in which whatever was lost has been sent again so often has stalled.
 constexpr int kStallResends = 10;
@@ -45,7 +48,7 @@ constexpr absl::Duration kShortestStall = absl::Seconds(5);
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
-      own_pauses_(std::max(failure_timeout_ / 2, kShortestPause)),
+      own_pauses_(std::max(failure_timeout_ / kPausesInTimeout, kShortestPause)),
       membership_(options_.config.cluster(), failure_timeout_),
       blocks_(options_.config, options_.layout),
       timeline_(std::make_unique<Timeline>(options_.config, options_.start)),

@@ -440,5 +440,29 @@ TEST_F(CoordinatorFaultsTest, ACoordinatorThatStoodStillItselfBlamesNobody) {
   EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) was lost: no heartbeat for "));
 }
 
+// Pauses that are each shorter than the timeout, with no heartbeat heard between them.
+TEST_F(CoordinatorFaultsTest, ACoordinatorThatStandsStillRepeatedlyBlamesNobody) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  for (int pause = 0; pause < 5; ++pause) {
+    job.Pass(absl::Milliseconds(100));
+    job.StandStill(absl::Milliseconds(2400));
+  }
+  EXPECT_EQ(Notices(job), "");
+  for (const uint32_t id : {1, 2}) job.Send(job.ReadyBeat(id));
+  job.Pass(absl::Seconds(5));
+  EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) was lost: no heartbeat for "));
+}
+
+TEST_F(CoordinatorFaultsTest, AShortPauseOfTheCoordinatorBlamesNobodyWithAShortTimeout) {
+  CoordinatorOptions options = Options();
+  options.config.mutable_fault()->set_failure_timeout_ms(200);
+  JobUnderTest job(options);
+  job.Run(1, 2);
+  job.Pass(absl::Milliseconds(50));
+  job.StandStill(absl::Milliseconds(190));
+  EXPECT_EQ(Notices(job), "");
+}
+
 }  // namespace
 }  // namespace tug
