@@ -172,9 +172,10 @@ class ClusterRun {
 
   Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
   void StartNode(NodeKind kind, bool spare = false);
-  bool Answers() const { return coordinator_ != nullptr && !coordinator_frozen_; }
+  bool Answers() const { return coordinator_ != nullptr && !world_.coordinator_frozen; }
   void KillCoordinator(const FaultEvent& fault);
   void FreezeCoordinator(const FaultEvent& fault);
+  void ThawCoordinator();
   void TakeUp();
   void Drain(SimulatedNode& node, const FaultEvent& fault);
   void Befall(const FaultEvent& fault);
@@ -201,7 +202,6 @@ class ClusterRun {
   const CoordinatorOptions coordinator_options_;
   MemoryJournal journal_;
   std::unique_ptr<Coordinator> coordinator_;  // null while there is none
-  bool coordinator_frozen_ = false;
   Supervisor supervisor_;
   SimulatedWorld world_;
   Actions actions_;
@@ -336,14 +336,23 @@ void ClusterRun::Befall(const FaultEvent& fault) {
 void ClusterRun::KillCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator is killed");
   coordinator_.reset();
-  coordinator_frozen_ = false;
+  ThawCoordinator();
   AfterFault(fault.lasts, [this] { TakeUp(); });
 }
 
 void ClusterRun::FreezeCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator stands still");
-  coordinator_frozen_ = true;
-  AfterFault(fault.lasts, [this] { coordinator_frozen_ = false; });
+  world_.coordinator_frozen = true;
+  AfterFault(fault.lasts, [this] { ThawCoordinator(); });
+}
+
+// Its next tick may come before the calls that waited.
+void ClusterRun::ThawCoordinator() {
+  world_.coordinator_frozen = false;
+  for (std::function<void()>& call : std::exchange(world_.waiting_calls, {})) {
+    const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(random_);
+    time_.Schedule(options_.max_control_delay * fraction, std::move(call));
+  }
 }
 
 void ClusterRun::AfterFault(absl::Duration lasts, std::function<void()> end) {

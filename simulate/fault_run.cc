@@ -27,6 +27,10 @@ class EndCheck {
   void Check(const WeightsByVersion& pulled, const WeightsByVersion& saved) {
     for (const std::string& untrue : result_.untrue) Say(untrue);
     for (const std::string& broken : result_.broken_checkpoints) Say(broken);
+    if (scenario_.loses_nobody && result_.fenced > 0) {
+      Say(absl::StrCat("the job went on without ", result_.fenced,
+                       " nodes that nothing had befallen"));
+    }
     const bool failed = scenario_.may_fail && absl::IsAborted(result_.status);
     if (failed || result_.killed) return CheckSaved(saved);
     if (!result_.status.ok()) return Say(absl::StrCat("the job: ", result_.status.message()));
@@ -42,7 +46,8 @@ class EndCheck {
 
  private:
   void Say(std::string text) {
-    if (violations_.size() < kMostViolations) violations_.push_back(std::move(text));
+    if (violations_.size() > kMostViolations) return;
+    violations_.push_back(violations_.size() < kMostViolations ? std::move(text) : "and more");
   }
 
   void CheckStalls() {
@@ -205,9 +210,12 @@ FaultOutcome FaultRunner::Run(const Scenario& scenario, PlantedBug plant, const 
   if (!outcome.violations.empty() || store.checkpoints.empty()) return outcome;
   const Manifest& newest = store.checkpoints.rbegin()->second;
   if (newest.version() >= scenario.options.config.train().steps()) return outcome;
-  if (say)
-    say(absl::ZeroDuration(), absl::StrCat("the run is resumed from step ", newest.version()));
-  RunOnce(MakeResumed(scenario, newest), plant, say, store, outcome);
+  const Scenario resumed = MakeResumed(scenario, newest);
+  if (say) {
+    say(absl::ZeroDuration(),
+        absl::StrCat("the run is resumed from step ", newest.version(), ": ", resumed.Text()));
+  }
+  RunOnce(resumed, plant, say, store, outcome);
   ++outcome.resumed;
   return outcome;
 }

@@ -13,7 +13,8 @@
 //  - told: what people are told is so (told.h), also of a run that failed;
 //  - progress: a job that nothing befalls goes on within a multiple of comm.resend_ms;
 //  - memory: sums, pushes under way and answers under way stay within their bounds;
-//  - timelines: one, where the scenario allows no other.
+//  - timelines: one, where the scenario allows no other;
+//  - blame: the job goes on without no node that nothing has befallen.
 
 #include <array>
 #include <cstdint>

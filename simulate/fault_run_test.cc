@@ -81,6 +81,9 @@ constexpr BrokenOnce kBrokenOnce[] = {
     {2615, "WAIT: a node that had left by itself was not started again"},
     {1, "the same", Conjunction::kLeavesWhileWaiting},
     {2, "the same", Conjunction::kLeavesWhileWaiting},
+    {1795844702950632, "short pauses of the coordinator added up to the loss of a worker"},
+    {11, "the same", Conjunction::kShortPauses},
+    {465, "the same", Conjunction::kShortPauses},
 };
 
 TEST(FaultRun, SeedsThatBrokeAnInvariantOnceDoNotAgain) {

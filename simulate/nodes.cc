@@ -152,7 +152,13 @@ void SimulatedNode::Beat() {
 // The request is where the coordinator is.
 void SimulatedNode::SendBeat(const HeartbeatRequest& request) {
   absl::StatusOr<HeartbeatReply> reply = absl::UnavailableError("the link is cut");
-  if (!world_.IsCut(node_id_, 0)) reply = heartbeat_(request);
+  if (!world_.IsCut(node_id_, 0)) {
+    if (world_.coordinator_frozen) {
+      world_.waiting_calls.emplace_back([this, request] { SendBeat(request); });
+      return;
+    }
+    reply = heartbeat_(request);
+  }
   if (reply.ok() && world_.IsCut(0, node_id_)) reply = absl::UnavailableError("the link is cut");
   if (dead_) return;
   if (absl::IsUnavailable(reply.status())) return Later(kAskAgain, [this] { Beat(); });

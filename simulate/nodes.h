@@ -57,6 +57,9 @@ struct SimulatedWorld {
     std::optional<MessageKind> kind = {};  // none: whatever is sent
   };
   std::list<Cut> cuts = {};
+  // While the coordinator stands still, calls wait in its sockets.
+  bool coordinator_frozen = false;
+  std::vector<std::function<void()>> waiting_calls = {};
   // A node has ended by itself: the job has gone on without it; or the job has let it go.
   std::function<void(SimulatedNode&)> on_exit = {};
   std::function<void(SimulatedNode&)> on_left = {};

@@ -321,6 +321,9 @@ void DescribeFaults(Scenario& scenario) {
              fault.kind == FaultKind::kLeaveServer || fault.kind == FaultKind::kKillCoordinator ||
              fault.kind == FaultKind::kLoseKind;
   }
+  scenario.loses_nobody = std::ranges::none_of(options.faults, [](const FaultEvent& fault) {
+    return LosesServer(fault.kind) || LosesWorker(fault.kind);
+  });
   const bool copied = options.config.sync().replicas() > 1;
   scenario.one_timeline = (servers == 0 || copied) && servers <= 1 && !early;
 }
@@ -378,6 +381,16 @@ void LoseServer(absl::Duration at, Scenario& scenario) {
   options.faults = {At(FaultKind::kKillServer, at, absl::Seconds(1))};
 }
 
+// So little time passes between the pauses that a node's heartbeats may all fall into them.
+void PauseCoordinator(absl::Duration at, Draw& draw, std::vector<FaultEvent>& faults) {
+  faults.clear();
+  for (int pause = 0; pause < 4; ++pause) {
+    const absl::Duration lasts = draw.Between(absl::Milliseconds(50), absl::Milliseconds(200));
+    faults.push_back(At(FaultKind::kFreezeCoordinator, at, lasts));
+    at += lasts + draw.Between(absl::Milliseconds(1), absl::Milliseconds(100));
+  }
+}
+
 // One seed in eight has one.
 Conjunction DrawConjunction(Draw& draw) {
   const uint32_t drawn = draw.Below(8 * kConjunctions.size());
@@ -417,6 +430,11 @@ void Add(Conjunction conjunction, Draw& draw, Scenario& scenario) {
         const absl::Duration later = draw.Between(absl::Milliseconds(50), absl::Milliseconds(900));
         options.faults.push_back({.kind = kind, .at = at + later, .pick = draw.Below(1000)});
       }
+      return;
+    case Conjunction::kShortPauses:
+      job.mutable_fault()->set_on_worker_loss(FaultConfig::WAIT);
+      DrawCodec(draw, *job.mutable_comm()->mutable_push_codec());
+      PauseCoordinator(at, draw, options.faults);
       return;
   }
 }

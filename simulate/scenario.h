@@ -25,6 +25,7 @@ struct Scenario {
   bool resumed = false;       // it begins with the checkpoint of another run
   bool stops = false;         // is asked to, before its last step maybe
   bool one_timeline = false;  // no loss of the scenario takes the job back to a checkpoint
+  bool loses_nobody = false;  // nothing befalls a node but that it joins, or is told to go
   bool may_fail = false;      // it says so, in order, when a node is lost (sync.policy BACKUP)
 
   // A line or two for people.
@@ -40,16 +41,19 @@ enum class Conjunction : uint8_t {
   kStopWhileGoingBack,   // the job is stopped while it waits to go back to a checkpoint
   kLossy,                // a tenth of all messages is lost, and repeats are rare
   kLeavesWhileWaiting,   // nodes are told to end while the job waits for others
+  kShortPauses,          // the coordinator stands still several times in a row; pushes are encoded,
+                         // and nobody takes over from a lost worker
 };
 struct ConjunctionName {
   Conjunction conjunction;
   const char* name;
 };
-inline constexpr std::array<ConjunctionName, 4> kConjunctions = {{
+inline constexpr std::array<ConjunctionName, 5> kConjunctions = {{
     {Conjunction::kFramesWithoutMemory, "frames-without-memory"},
     {Conjunction::kStopWhileGoingBack, "stop-while-going-back"},
     {Conjunction::kLossy, "lossy"},
     {Conjunction::kLeavesWhileWaiting, "leaves-while-waiting"},
+    {Conjunction::kShortPauses, "short-pauses"},
 }};
 
 // Pure.
