@@ -32,7 +32,7 @@ ShardActivity Shard::ActivityOfSums() const {
     }
   }
   if (!begun.has_value() && !summed.has_value()) return {};
-  const uint32_t id = begun.value_or(*summed);
+  const uint32_t id = begun.has_value() ? *begun : *summed;
   ShardActivity activity{.doing = ShardActivity::Doing::kUpdating,
                          .block = table_.segment(id).block,
                          .clock = states_[id]->version};
