@@ -20,17 +20,17 @@ namespace tug {
 // value of errno.
 absl::Status FileError(int error_number, const std::string& action, const std::string& path);
 
-// As open(2), with O_CLOEXEC; errno says why it failed. Files of a daemon are opened here (or by
-// OpenStream), so that they can be opened when connections have all other descriptors
-// (base/file_limit.h).
+// As open(2), with O_CLOEXEC; errno says why it failed. A daemon opens its files here or by
+// OpenStream, which also use the reserve of descriptors (base/file_limit.h).
 FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode = 0644);
 // As fopen(3) with "ae".
 std::FILE* OpenStream(const std::string& path);
 
-// Names in a folder, without "." and "..". Errors: as FileError; NOT_FOUND if it is not there.
+// The names in a folder, without "." and "..". Errors: as FileError; NOT_FOUND if there is no such
+// folder.
 absl::StatusOr<std::vector<std::string>> NamesInFolder(const std::string& path);
-// Deletes a file, or a folder with all that it has; what is not there is no error. Errors: as
-// FileError.
+// Deletes a file, or a folder and all its contents. A path that does not exist is no error. Errors:
+// as FileError.
 absl::Status RemoveAll(const std::string& path);
 
 // Opens for reading. Errors: as FileError.

@@ -17,9 +17,10 @@ constexpr unsigned kFileReserve = 32;
 // RESOURCE_EXHAUSTED, fewer than kLeastOpenFiles.
 absl::Status RaiseFileLimit();
 
-// Calls `open`, which says whether there was no descriptor left for it; if so, again, each time
-// with one more of the reserve. Whatever others hold, also connections of strangers, a file can
-// thus be opened (base/file.h). Before RaiseFileLimit there is no reserve. Thread-safe.
+// Calls `open`, which returns whether it failed because no descriptor was left. While it does, this
+// calls it again, each time with one more descriptor of the reserve. So files can be opened
+// (base/file.h) even where connections hold all other descriptors. Before RaiseFileLimit there is
+// no reserve. Thread-safe.
 void OpenWithReserve(absl::FunctionRef<bool()> open);
 
 }  // namespace tug

@@ -8,25 +8,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/same_secret.h"
 
 namespace tug {
 namespace {
-
-// Takes as long wherever the first difference is.
-bool SameText(absl::string_view one, absl::string_view other) {
-  if (one.size() != other.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    difference |= static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other[i]);
-  }
-  return difference == 0;
-}
 
 // "/SECRET/status.json" becomes "/status.json". False: the secret is another one.
 bool TakeSecret(absl::string_view& target, absl::string_view secret) {
   if (secret.empty()) return true;
   if (target.size() <= secret.size() + 1 || target[secret.size() + 1] != '/') return false;
-  if (!SameText(target.substr(1, secret.size()), secret)) return false;
+  if (!SameSecret(target.substr(1, secret.size()), secret)) return false;
   target.remove_prefix(secret.size() + 1);
   return true;
 }

@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kThreads = 8;
-constexpr size_t kMostWaiting = 64;        // connections, for a thread
+constexpr size_t kMostWaiting = 64;        // connections that wait for a thread
 constexpr std::chrono::seconds kToAsk{5};  // from the connection to the end of its request
 constexpr std::chrono::seconds kToTakeReply{30};
 // At the end of the server: how often it looks for connections that wait for a request, and how
@@ -103,8 +103,8 @@ bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
   }
 }
 
-// The head of a request, which others may have made longer than kMostHttpHeadBytes: then it lacks
-// its end. None: the connection has ended, or said too little in time.
+// The head of a request. A head longer than kMostHttpHeadBytes is cut off there, so it lacks its
+// empty line. None: the connection has ended, or the head was not complete in time.
 std::optional<std::string> ReceiveHead(int socket) {
   const Clock::time_point deadline = Clock::now() + kToAsk;
   std::string head(kMostHttpHeadBytes, '\0');

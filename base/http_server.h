@@ -24,11 +24,12 @@ struct HttpReply {
 using HttpQuery = std::multimap<std::string, std::string>;
 
 // Answers GET requests of pages that are made when they are asked for: for people and programs that
-// watch. Whoever can connect may read, unless Hide is called, and change nothing.
+// watch. Pages change nothing. Whoever can connect can read them, unless Hide is called.
 //
-// What a stranger can use up is bounded: a request has kMostHttpHeadBytes and five seconds to come,
-// its body is never read, and its reply has 30 seconds to be taken. Eight threads answer, 64
-// connections wait for them, and more are closed at once. So a stranger can still make others wait.
+// The resources that a client can take are bounded. The head of a request may have
+// kMostHttpHeadBytes and must arrive within five seconds; its body is never read; the client must
+// take the reply within 30 seconds. Eight threads answer, 64 connections wait for them, and further
+// ones are closed at once. A client can still make others wait.
 class HttpServer {
  public:
   // Called from any of the server's threads, several at once. An error is answered with 503 and its
@@ -49,7 +50,7 @@ class HttpServer {
   // host that it listens at, which is to be loopback: a page of another site in somebody's browser,
   // whose name an attacker lets mean 127.0.0.1 ("DNS rebinding"). Before Start.
   void AnswerToLoopbackNamesOnly();
-  // Refuses, with 403, who does not put "/SECRET" before the path; pages are added without it.
+  // Answers 403 to a request whose path does not begin with "/SECRET". Pages are added without it.
   // Before Start. REQUIRES: letters and digits.
   void Hide(std::string secret);
   // From here on requests are answered, until the end of this object, which waits a second at most

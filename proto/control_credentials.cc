@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "base/same_secret.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/auth_context.h"
 #include "grpcpp/security/credentials.h"

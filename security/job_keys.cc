@@ -1,6 +1,5 @@
 #include "security/job_keys.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <unistd.h>
@@ -79,10 +78,6 @@ std::string ModeName(SecurityConfig::Mode mode) {
     default:
       return "none";
   }
-}
-
-bool SameSecret(absl::string_view one, absl::string_view other) {
-  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
 KeyProof ProofOf(const JobKeys& keys, absl::string_view what) {

@@ -51,9 +51,6 @@ std::string TlsName(const JobKeys& keys);
 // "none", "token", "curve"
 std::string ModeName(SecurityConfig::Mode mode);
 
-// Takes as long for any two texts of one length.
-bool SameSecret(absl::string_view one, absl::string_view other);
-
 // A code for `what` that only who has the token can make: HMAC-SHA256. Zeros with NONE.
 using KeyProof = std::array<std::byte, 32>;
 KeyProof ProofOf(const JobKeys& keys, absl::string_view what);

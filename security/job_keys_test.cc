@@ -50,14 +50,6 @@ TEST(KeysFingerprint, TellsNothingOfTheToken) {
   EXPECT_NE(TokenFingerprint(SecurityConfig::TOKEN, keys.token), fingerprint);
 }
 
-TEST(SameSecret, ComparesWholeTexts) {
-  EXPECT_TRUE(SameSecret("", ""));
-  EXPECT_TRUE(SameSecret("abc", "abc"));
-  EXPECT_FALSE(SameSecret("abc", "abd"));
-  EXPECT_FALSE(SameSecret("abc", "ab"));
-  EXPECT_FALSE(SameSecret("abc", ""));
-}
-
 TEST(ProofOf, NeedsTheToken) {
   const JobKeys keys = MakeJobKeys(SecurityConfig::TOKEN).value();
   const JobKeys others = MakeJobKeys(SecurityConfig::TOKEN).value();

@@ -328,11 +328,6 @@ void DescribeFaults(Scenario& scenario) {
   scenario.one_timeline = (servers == 0 || copied) && servers <= 1 && !early;
 }
 
-const char* CodecName(const JobConfig& job) {
-  const CodecRow* const row = FindCodec(job.comm().push_codec().codec_case());
-  return row == nullptr ? "none" : row->name;
-}
-
 // Error feedback, where nobody compares bits, or no virtual worker ever changes its worker: what
 // encodings had left out goes with that, and the bits are others then.
 void ChooseErrorFeedback(Scenario& scenario) {
@@ -488,47 +483,6 @@ Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
   }
   DescribeFaults(scenario);
   return scenario;
-}
-
-std::string Scenario::Text() const {
-  const JobConfig& job = options.config;
-  const ClusterConfig& cluster = job.cluster();
-  std::string text =
-      absl::StrCat(SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(), " workers for ",
-                   cluster.virtual_workers(), " virtual workers, ", cluster.servers(),
-                   " servers of ", cluster.lanes_per_server(), " lanes, ", cluster.spare_servers(),
-                   " spare, replicas ", job.sync().replicas(), ", on_worker_loss ",
-                   FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
-                   OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
-                   CommConfig::Format_Name(job.comm().pull_format()), ", codec ", CodecName(job),
-                   job.comm().push_codec().error_feedback() ? " with error feedback" : "",
-                   "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
-                   options.network.drop_probability * 100, "% are lost, ",
-                   options.network.repeat_probability * 100, "% come twice");
-  absl::StrAppend(&text, "; repeats after ", job.comm().resend_ms(), " ms, lanes park ",
-                  options.parking_bytes, " bytes");
-  if (options.faults.empty()) absl::StrAppend(&text, "; no faults");
-  for (const FaultEvent& fault : options.faults) {
-    absl::StrAppend(&text, "\n  ", absl::FormatDuration(fault.at), ": ", FaultName(fault.kind));
-    if (fault.kind == FaultKind::kLoseKind) {
-      absl::StrAppend(&text, " (", static_cast<int>(fault.loses), ")");
-    }
-    if (fault.kind == FaultKind::kStop || fault.kind == FaultKind::kKillJob ||
-        fault.kind == FaultKind::kLeaveWorker || fault.kind == FaultKind::kLeaveServer) {
-      continue;
-    }
-    if (fault.lasts == absl::InfiniteDuration()) {
-      absl::StrAppend(&text, ", for good");
-    } else if (fault.kind != FaultKind::kJoinWorker && fault.kind != FaultKind::kJoinServer) {
-      const bool replaced =
-          fault.kind == FaultKind::kKillWorker || fault.kind == FaultKind::kKillServer ||
-          fault.kind == FaultKind::kKillCoordinator || fault.kind == FaultKind::kDrainServer ||
-          fault.kind == FaultKind::kDrainWorker;
-      absl::StrAppend(&text, replaced ? ", another one after " : ", for ",
-                      absl::FormatDuration(fault.lasts));
-    }
-  }
-  return text;
 }
 
 }  // namespace tug

@@ -280,8 +280,7 @@ void TugTest::ExpectAWorkerIsReplaced(Process& process, const std::string& run) 
   ASSERT_EQ(workers.size(), 2u);
   kill(workers[0], SIGKILL);
   const auto replaced = [&] {
-    return process.err().find("was killed by signal 9 (Killed): another is started in its place") !=
-               std::string::npos &&
+    return absl::StrContains(process.err(), "(Killed): another is started in its place") &&
            Pids("worker").size() == 2;
   };
   ASSERT_TRUE(process.WaitUntil(replaced, After(kPatience))) << process.out() << process.err();

@@ -105,13 +105,13 @@ class TugTest : public ::testing::Test {
   // Asks a second time to end at once: with signals a second apart, until one counts as another
   // wish (base/stop_wishes.h). False: it goes on.
   static bool EndsWhenAskedAgain(Process& process, int signal);
-  // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
-  // checkpoint, nobody is left.
   // Kills one of two workers of an endless job, and waits until another one is started in its place
   // and the job goes on.
   void ExpectAWorkerIsReplaced(Process& process, const std::string& run) const;
-  // Interrupts it.
+  // Interrupts it, and waits for its end.
   void EndInOrder(Process& process) const;
+  // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
+  // checkpoint, nobody is left.
   void ExpectOrderlyEnd(const Process& process, const std::string& run) const;
   void ExpectEndsWithCheckpoint(const Process& process, const std::string& run) const;
   // The job of Path(run) has the state of one of as many steps that nothing befell.

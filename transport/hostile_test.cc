@@ -2,21 +2,13 @@
 // version, under a false name. They are counted and dropped, while a good peer's messages keep
 // arriving. Seeded and bounded.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cerrno>
-#include <deque>
 #include <iostream>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "proto/largest_payload.h"
 #include "transport/open_transport.h"
+#include "transport/raw_connection_test_support.h"
 #include "transport/zmq_transport.h"
 
 namespace tug {
@@ -36,11 +29,7 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr PeerId kGood = WorkerPeer(1);
 constexpr PeerId kBad = WorkerPeer(666);
 
-using Frame = std::vector<std::byte>;
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
-
-Frame FrameOf(std::span<const std::byte> bytes) { return Frame(bytes.begin(), bytes.end()); }
-Frame Text(const std::string& text) { return FrameOf(std::as_bytes(std::span(text))); }
 
 void Reseal(Frame& header) {
   const uint64_t sum = XXH3_64bits(header.data(), 88);
@@ -58,60 +47,6 @@ Frame Header(PeerId sender, const Frame& payload) {
   return FrameOf(bytes);
 }
 
-// A connection below ZeroMQ.
-class RawConnection {
- public:
-  explicit RawConnection(uint16_t port, in_addr_t from = INADDR_LOOPBACK)
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(from);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-  }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
-  ~RawConnection() { close(fd_); }
-
-  bool connected() const { return connected_; }
-  // The other side may have hung up already: that is its right.
-  void Write(const Frame& bytes) { (void)!send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // Whether the other side has ended it; what it says is taken.
-  bool HasEnded() {
-    char said[256];
-    ssize_t size;
-    while ((size = recv(fd_, said, sizeof(said), MSG_DONTWAIT)) > 0) {
-    }
-    return size == 0 || errno != EAGAIN;
-  }
-
- private:
-  const int fd_;
-  bool connected_ = false;
-};
-
-uint16_t PortOf(const std::string& endpoint) {
-  return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
-}
-
-// The first 64 bytes of a ZMTP 3.0 peer.
-Frame ZmtpGreeting(const std::string& mechanism_name = "NULL") {
-  Frame bytes(64, std::byte{0});
-  bytes[0] = std::byte{0xFF};
-  bytes[9] = std::byte{0x7F};
-  bytes[10] = std::byte{3};
-  const Frame mechanism = Text(mechanism_name);
-  std::copy(mechanism.begin(), mechanism.end(), bytes.begin() + 12);
-  return bytes;
-}
-
-Frame operator+(Frame a, const Frame& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // READY command: a DEALER with the routing id of `peer`.
 Frame ZmtpReady(PeerId peer) {
   const auto property = [](const std::string& name, const Frame& value) {
@@ -122,14 +57,6 @@ Frame ZmtpReady(PeerId peer) {
   const Frame body = Text("\x05READY") + property("Socket-Type", Text("DEALER")) +
                      property("Identity", FrameOf(RoutingId(peer)));
   return Frame{std::byte{4}, static_cast<std::byte>(body.size())} + body;
-}
-
-// Head of a frame that says it has `size` bytes.
-Frame ZmtpLongFrame(uint64_t size, bool command = false) {
-  Frame bytes{command ? std::byte{6} : std::byte{2}};
-  for (int shift = 56; shift >= 0; shift -= 8)
-    bytes.push_back(static_cast<std::byte>(size >> shift));
-  return bytes;
 }
 
 // A ZeroMQ socket that sends whatever it is told.
@@ -492,111 +419,6 @@ TEST_F(HostileTest, AWorkerDropsWhatAFalseLaneSends) {
   }
   EXPECT_EQ(received, 1);
   EXPECT_EQ(worker_->counters().dropped, 4u);
-}
-
-// A lane with keys, at which only few strangers may wait, for longer than the test takes.
-class StrangersTest : public ::testing::TestWithParam<SecurityConfig::Mode> {
- protected:
-  static constexpr size_t kMostWaiting = 8;
-
-  StrangersTest() : keys_(MakeJobKeys(GetParam()).value()) {
-    ZmqTransport::Options options;
-    options.self = LanePeer(0);
-    options.bind_host = "127.0.0.1";
-    options.keys = keys_;
-    options.most_waiting = kMostWaiting;
-    options.handshake = absl::Minutes(10);
-    lane_ = *ZmqTransport::Create(options);
-    port_ = PortOf(lane_->endpoint());
-  }
-
-  std::unique_ptr<ZmqTransport> NewMember(uint32_t number) {
-    ZmqTransport::Options options;
-    options.self = WorkerPeer(number);
-    options.keys = keys_;
-    std::unique_ptr<ZmqTransport> member = *ZmqTransport::Create(options);
-    EXPECT_TRUE(member->Connect(LanePeer(0), lane_->endpoint()).ok());
-    return member;
-  }
-
-  bool PollLaneUntil(const std::function<bool()>& done) {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (!done()) {
-      if (absl::Now() > deadline) return false;
-      lane_->Poll(absl::Milliseconds(1), [this](Message) { ++heard_; });
-    }
-    return true;
-  }
-
-  void ExpectIsHeard(ZmqTransport& member) {
-    const uint64_t before = heard_;
-    Outgoing message;
-    message.to = LanePeer(0);
-    ASSERT_TRUE(member.Send(std::move(message)).ok());
-    member.Flush();
-    EXPECT_TRUE(PollLaneUntil([&] { return heard_ > before; }));
-  }
-
-  const JobKeys keys_;
-  std::unique_ptr<ZmqTransport> lane_;
-  uint16_t port_ = 0;
-  uint64_t heard_ = 0;
-};
-
-INSTANTIATE_TEST_SUITE_P(Modes, StrangersTest,
-                         ::testing::Values(SecurityConfig::TOKEN, SecurityConfig::CURVE),
-                         [](const auto& mode) { return ModeName(mode.param); });
-
-TEST_P(StrangersTest, OfManyWhoSayNothingOnlyAFewAreKept) {
-  const auto early = NewMember(1);
-  ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*early));
-  std::vector<std::unique_ptr<RawConnection>> silent;
-  for (size_t i = 0; i < 10 * kMostWaiting; ++i) {
-    silent.push_back(std::make_unique<RawConnection>(port_));
-  }
-  const auto kept = [&] {
-    return std::ranges::count_if(silent, [](auto& connection) { return !connection->HasEnded(); });
-  };
-  EXPECT_TRUE(PollLaneUntil([&] { return kept() <= int{kMostWaiting}; }));
-  ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*early));
-  const auto late = NewMember(2);
-  ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*late));
-}
-
-TEST_P(StrangersTest, AMemberGetsInWhileOthersFloodThePort) {
-  std::atomic<bool> enough = false;
-  std::thread flood([&] {
-    std::deque<std::unique_ptr<RawConnection>> silent;
-    while (!enough) {
-      silent.push_back(std::make_unique<RawConnection>(port_, INADDR_LOOPBACK + 1));
-      if (silent.size() > 100) silent.pop_front();
-    }
-  });
-  EXPECT_TRUE(PollLaneUntil([&] { return lane_->counters().connections_refused > 100; }));
-  const auto member = NewMember(1);
-  ExpectIsHeard(*member);
-  enough = true;
-  flood.join();
-}
-
-TEST_P(StrangersTest, MoreMembersThanStrangersMayWaitStayIn) {
-  std::vector<std::unique_ptr<ZmqTransport>> members;
-  for (int round = 0; round < 2; ++round) {
-    for (size_t i = 0; i < 3 * kMostWaiting; ++i) {
-      if (round == 0) members.push_back(NewMember(static_cast<uint32_t>(i)));
-      ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*members[i]));
-    }
-  }
-  EXPECT_EQ(heard_, 6 * kMostWaiting);
-  EXPECT_EQ(lane_->counters().connections_refused, 0u);
-}
-
-TEST_P(StrangersTest, WhoSendsMuchWithoutKeysIsLetGo) {
-  const std::string mechanism = GetParam() == SecurityConfig::TOKEN ? "PLAIN" : "CURVE";
-  RawConnection stranger(port_);
-  stranger.Write(ZmtpGreeting(mechanism) + ZmtpLongFrame(64 << 20, /*command=*/true) +
-                 Frame(1 << 20));
-  EXPECT_TRUE(PollLaneUntil([&] { return stranger.HasEnded(); }));
 }
 
 }  // namespace

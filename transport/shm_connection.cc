@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "base/same_secret.h"
 #include "base/status_macros.h"
 
 namespace tug {

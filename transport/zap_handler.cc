@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "base/host_name.h"
+#include "base/same_secret.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 
