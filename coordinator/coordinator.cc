@@ -150,6 +150,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
 }
 
 void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::Time now) {
+  membership_.OnHeard(member.id);
   // Monotone, so that a delayed or repeated heartbeat takes nothing back.
   member.known_view = std::max(member.known_view, request.known_view());
   const bool newest = view_.has_value() && request.known_view() == view_->number();
@@ -252,6 +253,7 @@ void Coordinator::Advance(absl::Time now) {
 }
 
 void Coordinator::AdvanceOnce(absl::Time now) {
+  LetGoOfLeavers();
   if (!Ended() && !view_.has_value() && membership_.WorkersComplete() &&
       !membership_.FirstServers().empty()) {
     IssueFirstView();

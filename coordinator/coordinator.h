@@ -301,16 +301,22 @@ class Coordinator {
   // The job goes on with the copies of what the server held, or knows why not.
   bool OutlivesServer(const Member& server, const std::string& lost);
   bool HoldsSegments(const Member& member) const;
-  // Members of its kind that are there to stay, this one left out.
-  uint32_t OthersThatStay(const Member& member) const;
+  // Members of a kind that are there to stay, that of number `but` left out.
+  uint32_t CountStaying(NodeKind kind, uint32_t but = 0) const;
+  uint32_t OthersThatStay(const Member& member) const {
+    return CountStaying(member.kind, member.id);
+  }
   // How many of a kind a job needs to go back to a checkpoint.
   uint32_t NeededToRollBack(NodeKind kind) const;
   // Whether the job waits for nodes, and for another one should this one go.
   bool IsWaitedFor(const Member& member) const;
   // OK, or why the job cannot go on without it.
   absl::Status MayLeave(const Member& member) const;
-  // It has nothing left that anybody lacks.
-  bool HasLetGo(const Member& member) const;
+  // It wants to go, has nothing left that anybody lacks, and those that are to stay are there.
+  bool MayBeLetGo(const Member& member) const;
+  // From now on its heartbeats are answered with `leave`; whether another one is to be started in
+  // its place is decided now.
+  void LetGoOfLeavers();
   void BeginLeaving(Member& member);
   // What a heartbeat says of it.
   static constexpr char kStaysKey[] = "stays ";  // of the notice that it cannot leave
@@ -324,7 +330,6 @@ class Coordinator {
   std::optional<WaitReason> WaitsFor() const;
   WaitReason WaitsToBegin() const;
   WaitReason WaitsToRollBack() const;
-  uint64_t CountStaying(NodeKind kind) const;
   // "server 1, worker 3"
   std::string NotReady() const;
   void SeeWait(absl::Time now);
@@ -383,8 +388,9 @@ class Coordinator {
   // `next_view_` says it.
   bool placement_pending_ = false;
   View next_view_;
-  // Nodes that a job goes on with after it was interrupted, and that WAIT waits for. Fewer when one
-  // has left in order: nobody starts another in its place. Spares are given a place up to it.
+  // Nodes that a job waits for after it was interrupted (workers: with WAIT). Fewer when one has
+  // left in order: nobody starts another in its place. They do not grow again: who joins may come
+  // in place of a node whose loss is not known yet. Spares are given a place up to this number.
   uint32_t servers_wanted_;
   uint32_t workers_wanted_;
   bool copies_were_lost_ = false;  // until there are as many again as there should be

@@ -60,9 +60,9 @@ void Coordinator::OnCheckpointFailed(uint64_t version, const std::string& why, a
   if (Ended()) return;
   const std::string text = absl::StrCat("checkpoint of step ", version, " was not written: ", why);
   if (timeline_->failed.too_many()) {
-    return Fail(absl::StrCat(text, "; it is the ", FailedCheckpoints::kMostInARow,
-                             "rd in a row that was not written"),
-                now);
+    return Fail(
+        absl::StrCat(text, "; ", FailedCheckpoints::kMostInARow, " in a row were not written"),
+        now);
   }
   const uint64_t interval = std::max<uint64_t>(options_.config.checkpoint().interval(), 1);
   const uint64_t newest = std::max(version, timeline_->progress.step());

@@ -149,7 +149,8 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   rest.clear_job();
   rest.clear_known_view();
   rest.clear_counters();
-  if (request.known_view() <= member.known_view && rest.ByteSizeLong() == 0) return std::nullopt;
+  const bool said = request.known_view() > member.known_view || rest.ByteSizeLong() > 0;
+  if (!said && !membership_.IsUnheard(member.id)) return std::nullopt;
   return fresh;
 }
 

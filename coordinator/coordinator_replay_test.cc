@@ -81,6 +81,7 @@ class RandomJob {
 
   // Makes the coordinator again, and lets both say all that they can.
   void Compare() {
+    HearEverybody();  // that they are there is news to who leaves
     Coordinator again(options_);
     std::vector<std::string> actions;
     for (const JournalRecord& record : journal_.records()) {
@@ -101,6 +102,17 @@ class RandomJob {
       ASSERT_EQ(reply->DebugString(), expected->DebugString());
     }
     ASSERT_EQ(journal_.position(), records) << "they said nothing new";
+    Take();
+  }
+
+  void HearEverybody() {
+    const StatusReply status = coordinator_->OnStatus(now_);
+    for (const NodeStatus& node : status.nodes()) {
+      HeartbeatRequest beat;
+      beat.set_job(kJob);
+      beat.set_node_id(node.node_id());
+      ASSERT_TRUE(coordinator_->OnHeartbeat(beat, now_).ok());
+    }
     Take();
   }
 

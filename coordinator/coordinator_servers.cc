@@ -131,8 +131,6 @@ void Coordinator::GivePlaces() {
                              ", and gets its part of the segments"));
     }
   }
-  servers_wanted_ =
-      std::min(options_.config.cluster().servers(), std::max(servers_wanted_, placed));
 }
 
 void Coordinator::PrepareNextView() {
@@ -179,12 +177,10 @@ bool Coordinator::OutlivesServer(const Member& server, const std::string& lost) 
 
 // ---- nodes that leave ----
 
-uint32_t Coordinator::OthersThatStay(const Member& member) const {
-  uint32_t others = 0;
-  for (const Member* other : membership_.OfKind(member.kind)) {
-    others += other->id != member.id && !other->leaving ? 1 : 0;
-  }
-  return others;
+uint32_t Coordinator::CountStaying(NodeKind kind, uint32_t but) const {
+  const std::vector<const Member*> members = membership_.OfKind(kind);
+  return static_cast<uint32_t>(std::ranges::count_if(
+      members, [but](const Member* member) { return member->id != but && !member->leaving; }));
 }
 
 uint32_t Coordinator::NeededToRollBack(NodeKind kind) const {
@@ -257,6 +253,7 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
   }
   const uint32_t owned = holders_.has_value() ? holders_->CountOf(node_id).owned : 0;
   Keep(now, [&](JournalRecord& record) { record.mutable_drain()->set_node_id(node_id); });
+  member->drained = true;
   BeginLeaving(*member);
   Advance(now);
   if (member->kind == SERVER && owned > 0) {
@@ -272,16 +269,16 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
 void Coordinator::BeginLeaving(Member& member) {
   member.leaving = true;
   member.pausing = false;  // what it was told before was of something else
+  for (const Member* other : membership_.OfKind(member.kind)) {
+    if (other->id != member.id && !other->leaving) member.unheard.insert(other->id);
+  }
   AddNotice(absl::StrCat("leaving ", member.id), absl::StrCat(member.Name(), " is about to leave"));
 }
 
 void Coordinator::AbsorbLeaving(Member& member, const HeartbeatRequest& request) {
   if (!request.leaving() || member.leaving) return;
   const absl::Status may = MayLeave(member);
-  if (may.ok()) {
-    member.missed = IsWaitedFor(member);
-    return BeginLeaving(member);
-  }
+  if (may.ok()) return BeginLeaving(member);
   AddNotice(absl::StrCat(kStaysKey, member.id),
             absl::StrCat(member.Name(), " cannot leave: ", may.message()));
 }
@@ -302,7 +299,8 @@ std::vector<uint32_t> Coordinator::WorkersThatStay() const {
   return ids;
 }
 
-bool Coordinator::HasLetGo(const Member& member) const {
+bool Coordinator::MayBeLetGo(const Member& member) const {
+  if (!member.leaving || member.let_go || Ended() || !member.unheard.empty()) return false;
   if (!view_.has_value() || rolling_back_) return true;
   if (IsInView(member) || (member.kind == SERVER && HoldsSegments(member))) return false;
   // Nobody asks it for anything any more.
@@ -310,9 +308,22 @@ bool Coordinator::HasLetGo(const Member& member) const {
       [&](const Member& other) { return other.known_view >= member.left_in_view; });
 }
 
+void Coordinator::LetGoOfLeavers() {
+  for (const auto& [id, unused] : membership_.members()) {
+    Member& member = *membership_.Find(id);
+    if (!MayBeLetGo(member)) continue;
+    member.let_go = true;
+    member.missed = !member.drained && IsWaitedFor(member);
+    if (member.missed || !view_.has_value()) continue;
+    // Nobody starts another one in its place.
+    uint32_t& wanted = member.kind == SERVER ? servers_wanted_ : workers_wanted_;
+    if (OthersThatStay(member) < wanted && wanted > 1) --wanted;
+  }
+}
+
 void Coordinator::AddLeaving(const Member& member, HeartbeatReply& reply) const {
   if (!member.leaving || Ended()) return;
-  if (HasLetGo(member)) {
+  if (member.let_go) {
     reply.set_leave(true);
     reply.set_replace(member.missed);
   } else if (member.kind == WORKER && phase_ == RUNNING) {
@@ -326,10 +337,6 @@ void Coordinator::OnLeft(const Member& member) {
   AddNotice(absl::StrCat("left ", member.id),
             absl::StrCat(member.Name(), " has left",
                          member.missed ? "; the job waits for another one in its place" : ""));
-  if (member.missed || !view_.has_value()) return;
-  // Who was told to go is not waited for to be replaced.
-  uint32_t& wanted = member.kind == SERVER ? servers_wanted_ : workers_wanted_;
-  if (OthersThatStay(member) < wanted && wanted > 1) --wanted;
 }
 
 void Coordinator::AddServerStatus(const Member& member, NodeStatus& node) const {

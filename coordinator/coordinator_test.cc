@@ -248,7 +248,7 @@ TEST(Coordinator, FailsWhenTooManyCheckpointsInARowCannotBeWritten) {
   EXPECT_EQ(job.coordinator().phase(), RUNNING);
   EXPECT_EQ(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 6)).failure(),
             "checkpoint of step 6 was not written: server 1 (host, pid 1): no space left on "
-            "device: free some; it is the 3rd in a row that was not written; no checkpoint was "
+            "device: free some; 3 in a row were not written; no checkpoint was "
             "written yet: start the job again");
 }
 

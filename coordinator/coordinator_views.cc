@@ -138,13 +138,9 @@ void Coordinator::ChangeView(absl::Time now) {
   if (places_.TakeSettled()) TakeSettledView(now);
   if (Ended()) return;
   ChangeServers();
-  uint32_t staying = 0;
   for (const Member* worker : membership_.OfKind(WORKER)) {
     if (worker->leaving) places_.SetLeaving(worker->id);
-    staying += worker->leaving ? 0 : 1;
   }
-  workers_wanted_ =
-      std::min(options_.config.cluster().workers(), std::max(workers_wanted_, staying));
   places_.SetWanted(workers_wanted_);
   places_.SetWorkers(WorkersThatStay(), timeline_->end.stop_requested());
   if (holders_->changed()) {
@@ -222,7 +218,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     member->told_of_end = true;  // it cannot be told
     return Fail(lost, now);
   }
-  if (member->leaving && HasLetGo(*member)) {
+  if (member->let_go) {
     OnLeft(*member);
     membership_.Remove(id);
     return;

@@ -90,12 +90,6 @@ WaitReason Coordinator::WaitsToRollBack() const {
           absl::StrCat(goes_back, "; ", kStartAgain)};
 }
 
-uint64_t Coordinator::CountStaying(NodeKind kind) const {
-  const std::vector<const Member*> members = membership_.OfKind(kind);
-  return static_cast<uint64_t>(std::count_if(
-      members.begin(), members.end(), [](const Member* member) { return !member->leaving; }));
-}
-
 std::string Coordinator::NotReady() const {
   constexpr size_t kMostNamed = 4;
   std::vector<std::string> names;

@@ -155,6 +155,20 @@ std::vector<uint32_t> Membership::ServersAgain(uint32_t wanted) const {
   return servers;
 }
 
+void Membership::Remove(uint32_t id) {
+  members_.erase(id);
+  OnHeard(id);
+}
+
+void Membership::OnHeard(uint32_t id) {
+  for (auto& [other, member] : members_) member.unheard.erase(id);
+}
+
+bool Membership::IsUnheard(uint32_t id) const {
+  return std::ranges::any_of(members_,
+                             [id](const auto& entry) { return entry.second.unheard.contains(id); });
+}
+
 Member* Membership::Find(uint32_t id) {
   const auto found = members_.find(id);
   return found == members_.end() ? nullptr : &found->second;

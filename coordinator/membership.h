@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,13 @@ struct Member {
   bool placed = false;  // servers: is to hold a part of the segments
   // Drained, or wants to go: what it has goes to others, then it is told to.
   bool leaving = false;
-  // It asked to go while the job waited for it, so another one is to be started in its place.
+  bool drained = false;
+  // Of its kind, those that were to stay when it began to leave, and have not been heard of since:
+  // they may be lost already. It is not let go before.
+  std::set<uint32_t> unheard;
+  bool let_go = false;  // it is told to leave
+  // It asked to go by itself, and the job waited for it when it was let go: another one is to be
+  // started in its place.
   bool missed = false;
   uint32_t left_in_view = 0;         // the first one without it
   std::optional<uint64_t> reported;  // workers: the latest clock of its step reports
@@ -115,7 +122,10 @@ class Membership {
 
   // nullptr: not a member.
   Member* Find(uint32_t id);
-  void Remove(uint32_t id) { members_.erase(id); }
+  void Remove(uint32_t id);
+  // A heartbeat of this member has come, and somebody who leaves waited for it, or not.
+  void OnHeard(uint32_t id);
+  bool IsUnheard(uint32_t id) const;
   // Members not heard of for longer than `timeout`.
   std::vector<uint32_t> Silent(absl::Time now, absl::Duration timeout) const;
 

@@ -50,7 +50,10 @@ void ViewChange::SetWorkers(std::span<const uint32_t> workers, bool reassign_all
 
 void ViewChange::SetWanted(uint32_t workers) {
   TUG_CHECK_GE(workers, 1u);
+  if (workers == options_.workers) return;
   options_.workers = workers;
+  // All that WAIT waits for may be there now, for what nobody has.
+  if (std::find(owners_.begin(), owners_.end(), kNobody) != owners_.end()) Begin();
 }
 
 void ViewChange::SetServers(std::span<const uint32_t> servers) {

@@ -52,7 +52,8 @@ class ViewChange {
   // `reassign_all` and somebody could take what nobody has. Each change under way is void then.
   // REQUIRES: BeginTimeline was called.
   void SetWorkers(std::span<const uint32_t> workers, bool reassign_all);
-  // From now on the job wants so many. REQUIRES: at least one.
+  // From now on the job wants so many: begins a change if that may give somebody what nobody has.
+  // REQUIRES: at least one.
   void SetWanted(uint32_t workers);
   // The worker leaves in order: to be said before SetWorkers without it.
   void SetLeaving(uint32_t worker) { leaving_.insert(worker); }
@@ -73,8 +74,8 @@ class ViewChange {
   const std::vector<uint64_t>& start_clocks() const { return start_clocks_; }
 
   // Virtual workers that a worker carried that is no member any more, since this was asked last:
-  // what it has not reported before start_clocks(), nobody will. Those that nobody carries are named
-  // again by later views, up to the one in which somebody does. After TakeSettled.
+  // what it has not reported before start_clocks(), nobody will. Those that nobody carries are
+  // named again by later views, up to the one in which somebody does. After TakeSettled.
   std::set<uint32_t> TakeLost();
 
  private:

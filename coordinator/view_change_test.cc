@@ -201,6 +201,17 @@ TEST_F(ViewChangeTest, WaitsForNobodyWhenAsManyAsTheJobWantsAreThere) {
   EXPECT_THAT(change.owners(), ElementsAre(5, 5, 5, 5));
 }
 
+TEST_F(ViewChangeTest, GivesThoseThatAreThereWhatIsLeftOnceTheJobWantsNoMore) {
+  ViewChange change = Begun(FaultConfig::WAIT);
+  change.SetWorkers(Ids{3}, false);
+  Settle(change, {1, 1, 1, 1}, {1, 1, 1, 1});
+  change.SetWanted(2);
+  EXPECT_FALSE(change.fencing()) << "nothing has changed";
+  change.SetWanted(1);
+  Settle(change, {2, 2, 1, 1}, {2, 2, 1, 1});
+  EXPECT_THAT(change.owners(), ElementsAre(3, 3, 3, 3));
+}
+
 TEST_F(ViewChangeTest, ATimelineDealsAfresh) {
   ViewChange change = Begun();
   change.SetWorkers(Ids{4}, false);

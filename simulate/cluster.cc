@@ -11,10 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "exchange/view_lanes.h"
+#include "simulate/coordinator_actions.h"
 #include "simulate/nodes.h"
-#include "simulate/stall_clock.h"
-#include "simulate/supervisor.h"
-#include "simulate/told.h"
 
 namespace tug {
 namespace {
@@ -36,115 +34,6 @@ bool IsBetweenLanes(MessageKind kind) {
 
 constexpr uint64_t kMostEvents = 100'000'000;
 constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
-
-// Carries out what the coordinator asks for.
-class Actions {
- public:
-  Actions(SimulatedWorld& world, SimulationResult& result)
-      : world_(world),
-        result_(result),
-        told_(result.first_step, world.options.config.train().steps(),
-              [&result](const std::string& text) { result.untrue.push_back(text); }) {}
-
-  void Run(Coordinator& coordinator) {
-    coordinator_ = &coordinator;
-    // What is done may ask for more.
-    for (auto actions = coordinator.TakeActions(); !actions.empty();
-         actions = coordinator.TakeActions()) {
-      for (Action& action : actions) std::visit([this](auto& a) { Do(a); }, action);
-    }
-  }
-  bool ended() const { return ended_; }
-  // All processes are gone.
-  void Kill() {
-    ended_ = result_.killed = true;
-    result_.status = absl::CancelledError("the whole job was killed");
-  }
-  Told& told() { return told_; }
-  StallClock& stalls() { return stalls_; }
-
-  void Commit(Coordinator& coordinator, const CommitCheckpointAction& commit) {
-    coordinator_ = &coordinator;
-    Do(commit);
-  }
-
- private:
-  void Do(const CommitCheckpointAction& commit) {
-    const Manifest& manifest = commit.manifest;
-    result_.checkpoints.push_back(manifest.version());
-    world_.store.checkpoints[manifest.version()] = manifest;
-    world_.Say(absl::StrCat("checkpoint of step ", manifest.version(), " is committed"));
-    LookAt(manifest);
-    told_.OnCommitted(manifest.version());
-    stalls_.OnProgress(world_.time.Now());
-    coordinator_->OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
-  }
-  // Whether it can be restored: every segment is there once.
-  void LookAt(const Manifest& manifest) {
-    const uint64_t version = manifest.version();
-    const SegmentTable& table = world_.table;
-    std::vector<std::vector<float>> blocks(table.num_blocks());
-    for (uint32_t b = 0; b < blocks.size(); ++b) blocks[b].resize(table.block_elements(b));
-    result_.saved_clocks.assign(table.size(), {});
-    std::vector<int> found(table.size());
-    for (const ManifestFile& file : manifest.files()) {
-      for (const auto& [id, stored] : world_.store.files[file.name()]) {
-        ++found[id];
-        const Segment& segment = table.segment(id);
-        std::copy(stored.weights.begin(), stored.weights.end(),
-                  blocks[segment.block].begin() + static_cast<ptrdiff_t>(segment.begin));
-        result_.saved_clocks[id] = stored.clocks;
-      }
-    }
-    for (uint32_t id = 0; id < found.size(); ++id) {
-      if (found[id] == 1) continue;
-      result_.broken_checkpoints.push_back(absl::StrCat(
-          "the checkpoint of step ", version, " has segment ", id, " ", found[id], " times"));
-    }
-    for (uint32_t b = 0; b < blocks.size(); ++b) {
-      result_.checkpoint_hashes[{b, version}] = HashOf(blocks[b]);
-    }
-    result_.saved_weights = std::move(blocks);
-  }
-  void Do(const StepCompleted& step) {
-    result_.losses.push_back(step.metrics.loss);
-    stalls_.OnProgress(world_.time.Now());
-  }
-  void Do(const EvalCompleted&) {}
-  void Do(const NewBestAction&) {}
-  void Do(const TraceCompleted&) {}
-  void Do(const TuningAction& tuning) {
-    result_.trials += std::holds_alternative<TrialMetrics>(tuning.event) ? 1 : 0;
-  }
-  void Do(const TimelineBegun& timeline) {
-    ++result_.timelines;
-    result_.start_version = timeline.version;
-    world_.Say(absl::StrCat("timeline ", timeline.number, " begins, from step ", timeline.version));
-    told_.OnTimeline(timeline.version);
-    stalls_.OnDisturbed(world_.time.Now());
-    const size_t steps = timeline.version - result_.first_step;
-    result_.losses.resize(std::min(result_.losses.size(), steps));
-  }
-  void Do(const NoticeAction& notice) {
-    result_.notices.push_back(notice.text);
-    world_.Say(notice.text);
-    told_.OnNotice(notice.text);
-  }
-  void Do(const JobEnded& end) {
-    result_.status = end.status;
-    ended_ = true;
-    stalls_.OnProgress(world_.time.Now());
-    if (!end.status.ok()) told_.OnFailure(std::string(end.status.message()));
-    world_.Say(end.status.ok() ? "the job has ended" : std::string(end.status.message()));
-  }
-
-  Coordinator* coordinator_ = nullptr;
-  SimulatedWorld& world_;
-  SimulationResult& result_;
-  Told told_;
-  StallClock stalls_;
-  bool ended_ = false;
-};
 
 CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
                                           const SegmentTable& table, const SimulatedStore& store) {
@@ -189,8 +78,7 @@ class ClusterRun {
   // What ends a fault that lasts.
   void AfterFault(absl::Duration lasts, std::function<void()> end);
   void OnExit(const SimulatedNode& node);
-  bool JobWaits() const;
-  void Supervise();
+  void StartAgain(NodeKind kind);
   void Tick();
   void Collect();
 
@@ -202,9 +90,8 @@ class ClusterRun {
   const CoordinatorOptions coordinator_options_;
   MemoryJournal journal_;
   std::unique_ptr<Coordinator> coordinator_;  // null while there is none
-  Supervisor supervisor_;
   SimulatedWorld world_;
-  Actions actions_;
+  CoordinatorActions actions_;
   Nodes servers_;
   Nodes workers_;
   uint64_t incarnation_ = 1;
@@ -228,9 +115,8 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
   coordinator_->KeepJournal(&journal_);
   world_.clocks.assign(options.config.cluster().virtual_workers(), 0);
   world_.on_exit = [this](SimulatedNode& node) { OnExit(node); };
-  world_.on_left = [this](SimulatedNode& node) {
-    if (options_.plant == PlantedBug::kSupervisor) return;
-    node.kind() == SERVER ? supervisor_.OnServerLeft() : supervisor_.OnWorkerLeft();
+  world_.on_missed = [this](SimulatedNode& node) {
+    if (options_.plant != PlantedBug::kSupervisor) StartAgain(node.kind());
   };
   network_.set_cut([this](PeerId from, PeerId to, MessageKind kind) {
     return !world_.cuts.empty() && world_.IsCut(NodeOf(from), NodeOf(to), kind);
@@ -444,27 +330,14 @@ void ClusterRun::CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts) {
 
 void ClusterRun::OnExit(const SimulatedNode& node) {
   ++result_.fenced;
-  AfterFault(options_.restart_after, [this, kind = node.kind()] {
+  StartAgain(node.kind());
+}
+
+// As a supervisor does with a node that has ended with an error.
+void ClusterRun::StartAgain(NodeKind kind) {
+  AfterFault(options_.restart_after, [this, kind] {
     if (!actions_.ended()) StartNode(kind);
   });
-}
-
-// Also where it runs, and steps are held up by virtual workers that nobody carries.
-bool ClusterRun::JobWaits() const {
-  if (!Answers()) return false;
-  if (coordinator_->phase() == WAITING) return true;
-  if (options_.config.fault().on_worker_loss() != FaultConfig::WAIT) return false;
-  int carried = 0;
-  const StatusReply status = coordinator_->OnStatus(time_.Now());
-  for (const NodeStatus& node : status.nodes()) carried += node.virtual_workers_size();
-  return carried < static_cast<int>(options_.config.cluster().virtual_workers());
-}
-
-void ClusterRun::Supervise() {
-  const Supervisor::Nodes missing = supervisor_.ToStart(!actions_.ended() && JobWaits());
-  for (uint32_t i = 0; i < missing.servers; ++i) StartNode(SERVER);
-  for (uint32_t i = 0; i < missing.workers; ++i) StartNode(WORKER);
-  time_.Schedule(options_.restart_after, [this] { Supervise(); });
 }
 
 // ---- the run ----
@@ -485,10 +358,7 @@ void ClusterRun::Run() {
   for (const FaultEvent& fault : options_.faults) {
     time_.Schedule(fault.at, [this, &fault] { Befall(fault); });
   }
-  if (!options_.faults.empty()) {
-    Tick();
-    Supervise();
-  }
+  if (!options_.faults.empty()) Tick();
   if (options_.stop_after < absl::InfiniteDuration()) {
     time_.Schedule(options_.stop_after, [this] {
       actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());

@@ -180,7 +180,7 @@ void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent, const HeartbeatRep
   if (reply.leave()) {
     world_.Say(absl::StrCat(Name(), " leaves"));
     Die();
-    if (asks_to_leave_ && world_.on_left) world_.on_left(*this);
+    if (reply.replace() && world_.on_missed) world_.on_missed(*this);
     return;
   }
   OnReply(reply, sent);

@@ -60,9 +60,10 @@ struct SimulatedWorld {
   // While the coordinator stands still, calls wait in its sockets.
   bool coordinator_frozen = false;
   std::vector<std::function<void()>> waiting_calls = {};
-  // A node has ended by itself: the job has gone on without it; or the job has let it go.
+  // A node has ended with an error, since the job has gone on without it.
   std::function<void(SimulatedNode&)> on_exit = {};
-  std::function<void(SimulatedNode&)> on_left = {};
+  // The same, since the job has let it go and waits for another one in its place.
+  std::function<void(SimulatedNode&)> on_missed = {};
 
   // What nodes ask of the coordinator has no kind.
   bool IsCut(uint32_t from, uint32_t to, std::optional<MessageKind> kind = {}) const;

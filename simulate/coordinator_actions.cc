@@ -1,0 +1,109 @@
+#include "simulate/coordinator_actions.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tug {
+
+CoordinatorActions::CoordinatorActions(SimulatedWorld& world, SimulationResult& result)
+    : world_(world),
+      result_(result),
+      told_(result.first_step, world.options.config.train().steps(),
+            [&result](const std::string& text) { result.untrue.push_back(text); }) {}
+
+void CoordinatorActions::Run(Coordinator& coordinator) {
+  coordinator_ = &coordinator;
+  // What is done may ask for more.
+  for (auto actions = coordinator.TakeActions(); !actions.empty();
+       actions = coordinator.TakeActions()) {
+    for (Action& action : actions) std::visit([this](auto& a) { Do(a); }, action);
+  }
+}
+
+void CoordinatorActions::Commit(Coordinator& coordinator, const CommitCheckpointAction& commit) {
+  coordinator_ = &coordinator;
+  Do(commit);
+}
+
+void CoordinatorActions::Kill() {
+  ended_ = result_.killed = true;
+  result_.status = absl::CancelledError("the whole job was killed");
+}
+
+void CoordinatorActions::Do(const CommitCheckpointAction& commit) {
+  const Manifest& manifest = commit.manifest;
+  result_.checkpoints.push_back(manifest.version());
+  world_.store.checkpoints[manifest.version()] = manifest;
+  world_.Say(absl::StrCat("checkpoint of step ", manifest.version(), " is committed"));
+  LookAt(manifest);
+  told_.OnCommitted(manifest.version());
+  stalls_.OnProgress(world_.time.Now());
+  coordinator_->OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
+}
+
+void CoordinatorActions::LookAt(const Manifest& manifest) {
+  const uint64_t version = manifest.version();
+  const SegmentTable& table = world_.table;
+  std::vector<std::vector<float>> blocks(table.num_blocks());
+  for (uint32_t b = 0; b < blocks.size(); ++b) blocks[b].resize(table.block_elements(b));
+  result_.saved_clocks.assign(table.size(), {});
+  std::vector<int> found(table.size());
+  for (const ManifestFile& file : manifest.files()) {
+    for (const auto& [id, stored] : world_.store.files[file.name()]) {
+      ++found[id];
+      const Segment& segment = table.segment(id);
+      std::copy(stored.weights.begin(), stored.weights.end(),
+                blocks[segment.block].begin() + static_cast<ptrdiff_t>(segment.begin));
+      result_.saved_clocks[id] = stored.clocks;
+    }
+  }
+  for (uint32_t id = 0; id < found.size(); ++id) {
+    if (found[id] == 1) continue;
+    result_.broken_checkpoints.push_back(absl::StrCat(
+        "the checkpoint of step ", version, " has segment ", id, " ", found[id], " times"));
+  }
+  for (uint32_t b = 0; b < blocks.size(); ++b) {
+    result_.checkpoint_hashes[{b, version}] = HashOf(blocks[b]);
+  }
+  result_.saved_weights = std::move(blocks);
+}
+
+void CoordinatorActions::Do(const StepCompleted& step) {
+  result_.losses.push_back(step.metrics.loss);
+  stalls_.OnProgress(world_.time.Now());
+}
+
+void CoordinatorActions::Do(const TuningAction& tuning) {
+  result_.trials += std::holds_alternative<TrialMetrics>(tuning.event) ? 1 : 0;
+}
+
+void CoordinatorActions::Do(const TimelineBegun& timeline) {
+  ++result_.timelines;
+  result_.start_version = timeline.version;
+  world_.Say(absl::StrCat("timeline ", timeline.number, " begins, from step ", timeline.version));
+  told_.OnTimeline(timeline.version);
+  stalls_.OnDisturbed(world_.time.Now());
+  const size_t steps = timeline.version - result_.first_step;
+  result_.losses.resize(std::min(result_.losses.size(), steps));
+}
+
+void CoordinatorActions::Do(const NoticeAction& notice) {
+  result_.notices.push_back(notice.text);
+  world_.Say(notice.text);
+  told_.OnNotice(notice.text);
+}
+
+void CoordinatorActions::Do(const JobEnded& end) {
+  result_.status = end.status;
+  ended_ = true;
+  stalls_.OnProgress(world_.time.Now());
+  if (!end.status.ok()) told_.OnFailure(std::string(end.status.message()));
+  world_.Say(end.status.ok() ? "the job has ended" : std::string(end.status.message()));
+}
+
+}  // namespace tug
