@@ -60,6 +60,24 @@ TEST(Checkpoint, ReadsAnyRangeOfElementsWhateverTheSegmentsWere) {
   }
 }
 
+TEST(Checkpoint, HoldsTheConfigurationToTheLimitsOfAJob) {
+  const auto refusal = [](void (*change)(JobConfig&)) {
+    const TestFolder run;
+    auto manifest = WriteTestParts(run.path(), {.version = 5});
+    EXPECT_TRUE(manifest.ok()) << manifest.status();
+    change(*manifest->mutable_config());
+    EXPECT_TRUE(CommitCheckpoint(run.path(), *manifest, {.keep = 1}).ok());
+    return std::string(
+        FindCheckpoint(run.path() + "/checkpoints/step-00000005").status().message());
+  };
+  EXPECT_THAT(refusal([](JobConfig& config) { config.mutable_model()->set_layers(20'000'000); }),
+              AllOf(HasSubstr("manifest.textproto"), HasSubstr("model.layers = 20000000")));
+  EXPECT_THAT(
+      refusal([](JobConfig& config) { config.mutable_data()->set_resolved_symbols(4294967295); }),
+      HasSubstr("data.resolved_symbols"));
+  EXPECT_EQ(refusal([](JobConfig& config) { config.mutable_model()->set_layers(7); }), "");
+}
+
 TEST(Checkpoint, KeepsTheManifestAsItWas) {
   const TestFolder run;
   auto manifest = WriteTestParts(run.path(), {.version = 500, .salt = 7});

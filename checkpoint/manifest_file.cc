@@ -15,11 +15,14 @@
 #include "base/file.h"
 #include "base/file_writer.h"
 #include "base/status_macros.h"
+#include "proto/job_config.h"
+#include "proto/job_rules.h"
 
 namespace tug {
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = 256 << 20;
+constexpr uint32_t kMostSymbols = 10'000'000;  // as model.vocabulary
 
 std::string ChecksumLine(std::string_view text) {
   return absl::StrCat("# xxh3 ", absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16),
@@ -32,9 +35,17 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   return file.Finish();
 }
 
-bool IsPlainName(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
+// Who gives a checkpoint away chooses what is in it: a model beyond all limits would take all
+// memory before the files could say that they do not have it.
+absl::Status CheckConfig(const JobConfig& config) {
+  JobConfig complete = config;  // what is not set in an older one has its default
+  FillDefaults(complete, /*cores=*/1);
+  RETURN_IF_ERROR(CheckRanges(complete));
+  if (config.data().resolved_symbols() > kMostSymbols) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.resolved_symbols = ", config.data().resolved_symbols(), " is out of range"));
+  }
+  return absl::OkStatus();
 }
 
 // Keeps the text parser from printing to stderr: the caller gets one line.
@@ -44,6 +55,11 @@ class SilentErrors : public google::protobuf::io::ErrorCollector {
 };
 
 }  // namespace
+
+bool IsPlainFileName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name != kManifestFile &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
 
 absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) {
   const std::string path = folder + "/" + kManifestFile;
@@ -76,9 +92,13 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
     return absl::FailedPreconditionError(absl::StrCat(
         path, " is of another version of this program than format ", kManifestFormatVersion));
   }
+  if (const absl::Status checked = CheckConfig(manifest.config()); !checked.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is not of a job that this program takes: ", checked.message()));
+  }
   std::set<std::string> names;
   for (const ManifestFile& file : manifest.files()) {
-    if (!IsPlainName(file.name()) || !names.insert(file.name()).second) {
+    if (!IsPlainFileName(file.name()) || !names.insert(file.name()).second) {
       return absl::DataLossError(absl::StrCat(path, " names the file \"",
                                               absl::CEscape(file.name()),
                                               "\" twice or outside its folder"));

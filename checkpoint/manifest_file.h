@@ -18,11 +18,15 @@ namespace tug {
 inline constexpr char kManifestFile[] = "manifest.textproto";
 inline constexpr uint32_t kManifestFormatVersion = 1;
 
+// Whether a manifest may name a file so: beside it, and not itself.
+bool IsPlainFileName(const std::string& name);
+
 // Writes and syncs folder/manifest.textproto; deletes what a failure leaves of it.
 absl::Status WriteManifest(const std::string& folder, const Manifest& manifest);
 
 // Errors: NOT_FOUND (no such file); DATA_LOSS (the checksum does not match, or it names files
-// outside the folder), FAILED_PRECONDITION (another format_version). They name the file; the caller
+// outside the folder), FAILED_PRECONDITION (another format_version, or a configuration beyond the
+// limits of a job). They name the file; the caller
 // adds the remedy.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 

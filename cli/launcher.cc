@@ -48,7 +48,8 @@ FileDescriptor LogOf(const Program& program) {
 
 // In the child. `log_fd`: of LogOf.
 void SetStreams(const Program& program, int log_fd) {
-  const int input = program.input_fd >= 0 ? program.input_fd : open("/dev/null", O_RDONLY);
+  const int input =
+      program.input_fd >= 0 ? program.input_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (input >= 0) dup2(input, STDIN_FILENO);
   const int output = log_fd >= 0 ? log_fd : program.output_fd;
   const int error = program.error_fd >= 0 ? program.error_fd : output;

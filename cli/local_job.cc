@@ -47,11 +47,15 @@ bool IsExposed(const LocalJob& job) {
          std::any_of(job.server_hosts.begin(), job.server_hosts.end(), exposed);
 }
 
-// A process that SIGKILL ends cannot say why, and the kernel sends it for lack of memory. Empty for
-// other ends.
+// A process that SIGKILL ends cannot say why, and the kernel sends it for lack of memory; gRPC ends
+// its process by SIGABRT without a word where it gets no thread. Empty for other ends.
 std::string KillHint(const Ended& ended) {
-  if (!ended.killed_by_signal() || WTERMSIG(ended.wait_status) != SIGKILL) return "";
-  return " (if nobody killed it, memory may have run out: see dmesg there)";
+  const int signal = ended.killed_by_signal() ? WTERMSIG(ended.wait_status) : 0;
+  if (signal == SIGKILL) return " (if nobody killed it, memory may have run out: see dmesg there)";
+  if (signal == SIGABRT) {
+    return " (if it said nothing, it got no memory or thread: raise the limits, ulimit -v and -u)";
+  }
+  return "";
 }
 
 class Supervisor {

@@ -13,6 +13,7 @@
 #include "base/standard_error.h"
 #include "cli/commands.h"
 #include "cli/doctor_command.h"
+#include "cli/last_words.h"
 #include "cli/log_format.h"
 #include "cli/number_options.h"
 #include "cli/standard_streams.h"
@@ -55,12 +56,8 @@ int RunChosen(const tug::Command& chosen) {
     const absl::Status status = chosen();
     if (status.ok()) return 0;
     return status.message().empty() ? kFailed : Fail(WithLostFolder(status.message()), kFailed);
-  } catch (const std::bad_alloc&) {
-    return Fail(
-        "out of memory: make the model, the batch or the number of workers on this machine smaller",
-        kFailed);
-  } catch (const std::exception& error) {
-    return Fail(absl::StrCat("unexpected: ", error.what()), kFailed);
+  } catch (...) {
+    return Fail(tug::WhyItEnds(std::current_exception()), kFailed);
   }
 }
 
@@ -137,6 +134,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tug::PrepareStandardStreams();
+  tug::SayLastWords();
   int code = Run(argc, argv);
   if (code == 0) {
     const absl::Status written = tug::FlushResults();

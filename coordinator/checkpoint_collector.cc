@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "checkpoint/manifest_file.h"
 
 namespace tug {
 
@@ -53,7 +54,8 @@ bool CheckpointCollector::AwaitsResiduals() const {
 }
 
 bool CheckpointCollector::Wants(const CheckpointPart& part) const {
-  if (IsOld(part.version()) || IsGivenUp(part.version()) || !part.error().empty()) return false;
+  if (IsOld(part.version()) || IsGivenUp(part.version())) return false;
+  if (!part.error().empty() || !HasOwnFile(part)) return false;
   const auto open = open_.find(part.version());
   if (part.has_virtual_worker()) {
     if (part.virtual_worker() >= carried_.size()) return false;
@@ -68,6 +70,20 @@ bool CheckpointCollector::Wants(const CheckpointPart& part) const {
   if (clocks_ > 0 && static_cast<uint32_t>(part.clocks_size()) != clocks_) return false;
   if (open == open_.end()) return HasRoomFor(part.version());
   return !open->second.parts[part.lane()].has_value();
+}
+
+bool CheckpointCollector::HasOwnFile(const CheckpointPart& part) const {
+  if (part.file().empty()) return part.has_virtual_worker();
+  if (!IsPlainFileName(part.file())) return false;
+  const auto open = open_.find(part.version());
+  if (open == open_.end()) return true;
+  for (const std::optional<CheckpointPart>& other : open->second.parts) {
+    if (other.has_value() && other->file() == part.file()) return false;
+  }
+  for (const auto& [virtual_worker, other] : open->second.residuals) {
+    if (other.file() == part.file()) return false;
+  }
+  return true;
 }
 
 // A heartbeat's parts are judged together before the first of them is added (Coordinator's

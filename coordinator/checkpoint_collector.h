@@ -76,6 +76,8 @@ class CheckpointCollector {
     std::vector<std::optional<CheckpointPart>> parts;  // by lane
     std::map<uint32_t, CheckpointPart> residuals;      // by virtual worker
   };
+  // Whether a manifest can name this part's file beside the others of its version.
+  bool HasOwnFile(const CheckpointPart& part) const;
   // Whether a checkpoint of this version, of which there is nothing yet, may come in.
   bool HasRoomFor(uint64_t version) const;
   // The lane is past older versions.

@@ -41,6 +41,22 @@ TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
   EXPECT_TRUE(collector.Add(Part(1, 7)).empty());
 }
 
+// What is committed is read again: ReadManifest would refuse these.
+TEST(CheckpointCollector, IgnoresPartsWhoseFileNoManifestCanName) {
+  CheckpointCollector collector(2, 0, 0);
+  for (const char* file : {"", "..", "../lane-1", "/lane-1", "manifest.textproto"}) {
+    CheckpointPart part = Part(1, 10);
+    part.set_file(file);
+    EXPECT_FALSE(collector.Wants(part)) << file;
+    EXPECT_TRUE(collector.Add(part).empty());
+  }
+  EXPECT_TRUE(collector.Add(Part(0, 10)).empty());
+  CheckpointPart same = Part(1, 10);
+  same.set_file("lane-0");
+  EXPECT_FALSE(collector.Wants(same)) << "two parts with one file";
+  EXPECT_EQ(collector.Add(Part(1, 10)).size(), 1u);
+}
+
 TEST(CheckpointCollector, TakesTheInitialWeightsWhereTheJobWritesThem) {
   CheckpointCollector collector(1, 0, std::nullopt);
   const auto whole = collector.Add(Part(0, 0));
@@ -80,22 +96,26 @@ TEST(CheckpointCollector, LanesWithoutSegmentsHaveNoPart) {
   part.set_placement(7);
   part.set_version(10);
   part.set_lane(1);
+  part.set_file("lane-1");
   EXPECT_FALSE(collector.Wants(part));
   part.set_lane(0);
   EXPECT_TRUE(collector.Add(part).empty());
   part.set_lane(2);
+  part.set_file("lane-2");
   const std::vector<CollectedCheckpoint> whole = collector.Add(part);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].parts.size(), 2u);
 }
 
-CheckpointPart Residual(uint32_t virtual_worker, uint64_t version,
-                        const std::string& file = "residual") {
+CheckpointPart Residual(uint32_t virtual_worker, uint64_t version, const std::string& file) {
   CheckpointPart part;
   part.set_virtual_worker(virtual_worker);
   part.set_version(version);
   part.set_file(file);
   return part;
+}
+CheckpointPart Residual(uint32_t virtual_worker, uint64_t version) {
+  return Residual(virtual_worker, version, "residual-" + std::to_string(virtual_worker));
 }
 
 TEST(CheckpointCollector, AwaitsAPartOfEachVirtualWorkerThatIsCarried) {

@@ -1,6 +1,7 @@
 #include "coordinator/connection_gate.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -34,6 +35,12 @@ bool IsFingerprint(absl::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
 }
 
+int PortIn(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
 // The socket becomes readable with so many bytes, or at its end.
 void WantBytes(int socket, size_t count) {
   const int bytes = static_cast<int>(count);
@@ -44,7 +51,8 @@ void WantBytes(int socket, size_t count) {
 
 absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(FileDescriptor listener,
                                                                        const JobKeys& keys,
-                                                                       Refusals& refusals) {
+                                                                       Refusals& refusals,
+                                                                       Strangers& strangers) {
   FileDescriptor wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   absl::StatusOr<ClientHelloReader> hellos = ClientHelloReader::Create();
   if (!hellos.ok()) return hellos.status();
@@ -52,17 +60,18 @@ absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(FileDescr
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot listen: ", std::strerror(errno), "; raise the limit of open files"));
   }
-  return std::unique_ptr<ConnectionGate>(
-      new ConnectionGate(std::move(listener), std::move(wake), keys, *std::move(hellos), refusals));
+  return std::unique_ptr<ConnectionGate>(new ConnectionGate(
+      std::move(listener), std::move(wake), keys, *std::move(hellos), refusals, strangers));
 }
 
 ConnectionGate::ConnectionGate(FileDescriptor listener, FileDescriptor wake, const JobKeys& keys,
-                               ClientHelloReader hellos, Refusals& refusals)
+                               ClientHelloReader hellos, Refusals& refusals, Strangers& strangers)
     : listener_(std::move(listener)),
       wake_(std::move(wake)),
       keys_(keys),
       hellos_(std::move(hellos)),
-      refusals_(refusals) {}
+      refusals_(refusals),
+      strangers_(strangers) {}
 
 ConnectionGate::~ConnectionGate() {
   closing_ = true;
@@ -85,9 +94,11 @@ void ConnectionGate::Run() {
     for (const Waiting& waiting : waiting_) {
       polled.push_back({waiting.socket.get(), POLLIN | POLLRDHUP, 0});
     }
+    absl::Time deadline = strangers_.HangUp(time_.Now());
+    if (!waiting_.empty()) deadline = std::min(deadline, waiting_.front().deadline);
     int timeout_ms = -1;
-    if (!waiting_.empty()) {
-      const absl::Duration left = waiting_.front().deadline - time_.Now();
+    if (deadline != absl::InfiniteFuture()) {
+      const absl::Duration left = deadline - time_.Now();
       timeout_ms = static_cast<int>(
           std::max<int64_t>(0, absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
     }
@@ -119,7 +130,8 @@ void ConnectionGate::Accept() {
       return;
     }
     if (waiting_.size() == kMostWaiting) waiting_.pop_front();
-    waiting_.push_back({std::move(socket), NumericAddress(address, size), time_.Now() + kPatience});
+    waiting_.push_back({std::move(socket), NumericAddress(address, size), PortIn(address),
+                        time_.Now() + kPatience});
   }
 }
 
@@ -182,7 +194,9 @@ void ConnectionGate::Pass(Waiting& waiting, grpc::experimental::ExternalConnecti
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener_.get();
   connection.fd = fcntl(waiting.socket.get(), F_DUPFD_CLOEXEC, 0);
-  if (connection.fd >= 0) to.HandleNewConnection(&connection);
+  if (connection.fd < 0) return;
+  strangers_.Add(waiting.address, waiting.port, std::move(waiting.socket), time_.Now());
+  to.HandleNewConnection(&connection);
 }
 
 }  // namespace tug

@@ -9,7 +9,8 @@
 //   TLS for another name   refused: its keys are another job's
 //   anything else          refused
 //
-// Who says nothing for kPatience is let go. A thread of its own.
+// Who says nothing for kPatience is let go, and so is who has come in and is not admitted by a call
+// (Strangers). A thread of its own.
 
 #include <atomic>
 #include <cstddef>
@@ -22,6 +23,7 @@
 #include "absl/time/time.h"
 #include "base/file_descriptor.h"
 #include "base/time_source.h"
+#include "coordinator/strangers.h"
 #include "security/client_hello.h"
 #include "security/job_keys.h"
 #include "security/refusals.h"
@@ -39,11 +41,12 @@ class ConnectionGate {
   static constexpr size_t kMostWaiting = 256;
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // `listener`: a listening socket. `refusals` outlives the gate. Errors: RESOURCE_EXHAUSTED
-  // (files).
+  // `listener`: a listening socket. `refusals` and `strangers`, which whom it lets in counts among
+  // until they are admitted, outlive the gate. Errors: RESOURCE_EXHAUSTED (files).
   static absl::StatusOr<std::unique_ptr<ConnectionGate>> Create(FileDescriptor listener,
                                                                 const JobKeys& keys,
-                                                                Refusals& refusals);
+                                                                Refusals& refusals,
+                                                                Strangers& strangers);
   // Lets nobody in any more.
   ~ConnectionGate();
   ConnectionGate(const ConnectionGate&) = delete;
@@ -56,12 +59,13 @@ class ConnectionGate {
   struct Waiting {
     FileDescriptor socket;
     std::string address;
+    int port;
     absl::Time deadline;
   };
   enum class Door { kMoreBytes, kPlain, kEncrypted, kNone };
 
   ConnectionGate(FileDescriptor listener, FileDescriptor wake, const JobKeys& keys,
-                 ClientHelloReader hellos, Refusals& refusals);
+                 ClientHelloReader hellos, Refusals& refusals, Strangers& strangers);
 
   void Run();
   void Accept();
@@ -77,6 +81,7 @@ class ConnectionGate {
   const ClientHelloReader hellos_;
   const RealTime time_;
   Refusals& refusals_;
+  Strangers& strangers_;
   Acceptor plain_, encrypted_;
   std::atomic<bool> closing_ = false;
   std::list<Waiting> waiting_;  // the gate's thread's

@@ -3,8 +3,11 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +42,7 @@ constexpr char kSecretName[] = "the-name-of-the-job";
 // A control service behind a gate (without keys: behind none), as ControlService has it.
 class Service final : public Control::Service {
  public:
-  explicit Service(const JobKeys& keys)
+  explicit Service(const JobKeys& keys, bool everywhere = false)
       : keys_(keys), refusals_([this](const std::string& line) {
           absl::MutexLock lock(&mutex_);
           lines_.push_back(line);
@@ -52,8 +55,8 @@ class Service final : public Control::Service {
       builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
       server_ = builder.BuildAndStart();
     } else {
-      FileDescriptor listener = Listen(port);
-      gate_ = ConnectionGate::Create(std::move(listener), keys, refusals_).value();
+      FileDescriptor listener = everywhere ? ListenEverywhere(port) : Listen(port);
+      gate_ = ConnectionGate::Create(std::move(listener), keys, refusals_, strangers_).value();
       auto experimental = builder.experimental();
       auto plain = experimental.AddExternalConnectionAcceptor(Type::FROM_FD,
                                                               grpc::InsecureServerCredentials());
@@ -79,6 +82,7 @@ class Service final : public Control::Service {
       return grpc::Status(static_cast<grpc::StatusCode>(refusal->answer.code()),
                           std::string(refusal->answer.message()));
     }
+    strangers_.Admit(ConnectionName(*context));
     reply->set_name(kSecretName);
     return grpc::Status::OK;
   }
@@ -111,10 +115,26 @@ class Service final : public Control::Service {
     return listener;
   }
 
+  // At each address of both protocols; no port: this machine has no IPv6.
+  static FileDescriptor ListenEverywhere(int& port) {
+    FileDescriptor listener(socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int no = 0;
+    setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+    sockaddr_in6 address{.sin6_family = AF_INET6};
+    socklen_t size = sizeof(address);
+    if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+        listen(listener.get(), 100) == 0 &&
+        getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+      port = ntohs(address.sin6_port);
+    }
+    return listener;
+  }
+
   const JobKeys keys_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
   Refusals refusals_;
+  Strangers strangers_;
   std::unique_ptr<ConnectionGate> gate_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
@@ -248,6 +268,50 @@ TEST(ConnectionGate, RefusesWhatIsNoControlCall) {
       open.push_back(ConnectTo(service));
     EXPECT_EQ(Asked(service, keys, kPatience), kSecretName);
     for (const int fd : open) close(fd);
+  }
+}
+
+// They have come in, and keep what they have: gRPC would let them stay. A member is known by its
+// address, which gate and gRPC write each in their way.
+void ExpectStrangersAreHungUpOn(const Service& service, const JobKeys& keys,
+                                const std::vector<std::string>& hosts) {
+  std::vector<std::unique_ptr<ControlClient>> members;
+  for (const std::string& host : hosts) {
+    auto member =
+        ControlClient::Connect(absl::StrCat(host, ":", service.port()), kPatience, keys);
+    ASSERT_TRUE(member.ok()) << member.status();
+    ASSERT_TRUE((*member)->Status().ok());
+    members.push_back(*std::move(member));
+  }
+  const std::string opening("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  std::vector<int> open(Strangers::kMost + 1);
+  for (int& fd : open) {
+    fd = ConnectTo(service);
+    EXPECT_EQ(send(fd, opening.data(), opening.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(opening.size()));
+    char settings;  // of gRPC's: this one is in
+    EXPECT_EQ(recv(fd, &settings, 1, 0), 1);
+  }
+  const timeval limit{.tv_sec = 20, .tv_usec = 0};
+  setsockopt(open[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  std::string rest(4096, ' ');
+  ssize_t count;
+  while ((count = recv(open[0], rest.data(), rest.size(), 0)) > 0) continue;
+  EXPECT_TRUE(count == 0 || errno == ECONNRESET) << std::strerror(errno);
+  for (const auto& member : members) {
+    EXPECT_TRUE(member->IsConnected()) << member->address();
+    EXPECT_TRUE(member->Status().ok());
+  }
+  for (const int fd : open) close(fd);
+}
+
+TEST(ConnectionGate, HangsUpOnStrangersThatAreTooManyAndOnNoMember) {
+  for (const SecurityConfig::Mode mode : {SecurityConfig::TOKEN, SecurityConfig::CURVE}) {
+    const JobKeys keys = Make(mode);
+    ExpectStrangersAreHungUpOn(Service(keys), keys, {"127.0.0.1"});
+    const Service everywhere(keys, /*everywhere=*/true);
+    if (everywhere.port() == 0) continue;
+    ExpectStrangersAreHungUpOn(everywhere, keys, {"127.0.0.1", "[::1]"});
   }
 }
 

@@ -20,7 +20,9 @@
 #include "base/time_source.h"
 #include "coordinator/connection_gate.h"
 #include "coordinator/presence_service.h"
+#include "coordinator/strangers.h"
 #include "grpc/support/time.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -85,8 +87,31 @@ absl::Status CannotListen(const HostPort& listen, const std::string& why) {
 // live; a connection is one process's, even of many members (a test's).
 constexpr int kMostIdleMs = 30'000;
 constexpr int kMostHandshakeMs = 5'000;
-constexpr int kMostCallsAtOnce = 128;
 constexpr int kLastCallsSeconds = 1;  // at the end
+
+// Whoever can connect can send, and gRPC reads a call whole before anybody looks whose it is.
+struct Bounds {
+  int calls_of_a_connection;
+  int message_bytes;
+  size_t held_bytes;  // of all connections
+  int threads;
+};
+constexpr Bounds kOfMembers{128, kMaxControlMessageBytes, size_t{256} << 20, 64};
+constexpr Bounds kOfStrangers{2, 1 << 20, size_t{16} << 20, 8};
+
+void SetBounds(const Bounds& bounds, grpc::ServerBuilder& builder) {
+  // A port in use is an error, not a port shared.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMostHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, bounds.calls_of_a_connection);
+  builder.SetMaxReceiveMessageSize(bounds.message_bytes);
+  builder.SetMaxSendMessageSize(kMaxControlMessageBytes);
+  grpc::ResourceQuota quota("control service");
+  builder.SetResourceQuota(quota.Resize(bounds.held_bytes).SetMaxThreads(bounds.threads));
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+}
 
 }  // namespace
 
@@ -180,7 +205,10 @@ class ControlService::Door {
 
   grpc::Status Admit(const grpc::ServerContextBase& context) {
     const std::optional<CallRefusal> refusal = RefusalOf(context, keys_);
-    if (!refusal.has_value()) return grpc::Status::OK;
+    if (!refusal.has_value()) {
+      strangers_.Admit(ConnectionName(context));
+      return grpc::Status::OK;
+    }
     Refused(context, refusal->reason);
     return ToGrpc(refusal->answer);
   }
@@ -191,10 +219,12 @@ class ControlService::Door {
 
   const JobKeys& keys() const { return keys_; }
   Refusals& refusals() { return refusals_; }
+  Strangers& strangers() { return strangers_; }
 
  private:
   const JobKeys keys_;
   Refusals refusals_;
+  Strangers strangers_;
 };
 
 // Called by gRPC's threads.
@@ -283,6 +313,7 @@ class ControlService::Listener {
   Listener(Machine& machine, const HostPort& listen, const JobKeys& keys)
       : door_(keys),
         handlers_(machine, door_),
+        refusing_handlers_(machine, door_),
         presence_([this](const grpc::ServerContextBase& context) { return door_.Admit(context); },
                   [&machine](const StayRequest& request) {
                     machine.Feed([&](Coordinator& coordinator, absl::Time now) {
@@ -291,15 +322,7 @@ class ControlService::Listener {
                     });
                   }) {
     grpc::ServerBuilder builder;
-    // A port in use is an error, not a port shared.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMostHandshakeMs);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsAtOnce);
-    builder.SetMaxReceiveMessageSize(kMaxControlMessageBytes);
-    builder.SetMaxSendMessageSize(kMaxControlMessageBytes);
-    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-    builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+    SetBounds(kOfMembers, builder);
     builder.RegisterService(&handlers_);
     builder.RegisterService(&presence_);
     const int port = keys.none() ? Start(builder, listen) : StartBehindGate(builder, listen);
@@ -309,6 +332,7 @@ class ControlService::Listener {
   ~Listener() {
     gate_.reset();
     presence_.Close();
+    if (refusing_server_ != nullptr) refusing_server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
     if (server_ != nullptr) {
       server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                      gpr_time_from_seconds(kLastCallsSeconds, GPR_TIMESPAN)));
@@ -334,28 +358,44 @@ class ControlService::Listener {
     FileDescriptor listener = ListenAt(listen, why);
     if (!listener.valid()) return 0;
     const int port = PortOf(listener);
-    absl::StatusOr<std::unique_ptr<ConnectionGate>> gate =
-        ConnectionGate::Create(std::move(listener), door_.keys(), door_.refusals());
+    absl::StatusOr<std::unique_ptr<ConnectionGate>> gate = ConnectionGate::Create(
+        std::move(listener), door_.keys(), door_.refusals(), door_.strangers());
     if (!gate.ok()) return 0;
-    auto experimental = builder.experimental();
-    ConnectionGate::Acceptor plain = experimental.AddExternalConnectionAcceptor(
-        Type::FROM_FD, grpc::InsecureServerCredentials());
-    ConnectionGate::Acceptor encrypted;
-    if (door_.keys().mode == SecurityConfig::CURVE) {
-      encrypted = experimental.AddExternalConnectionAcceptor(Type::FROM_FD,
-                                                             TlsServerCredentialsOf(door_.keys()));
-    }
+    const bool encrypts = door_.keys().mode == SecurityConfig::CURVE;
+    ConnectionGate::Acceptor of_members = builder.experimental().AddExternalConnectionAcceptor(
+        Type::FROM_FD,
+        encrypts ? TlsServerCredentialsOf(door_.keys()) : grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return 0;
+    ConnectionGate::Acceptor of_strangers = encrypts ? StartForStrangers() : nullptr;
+    if (encrypts && of_strangers == nullptr) return 0;
     gate_ = *std::move(gate);
-    gate_->Open(std::move(plain), std::move(encrypted));
+    if (encrypts) {
+      gate_->Open(std::move(of_strangers), std::move(of_members));
+    } else {
+      gate_->Open(std::move(of_members), nullptr);
+    }
     return port;
+  }
+  // Where members encrypt, who comes in clear text is none: a server apart tells it so, which can
+  // take nothing from that of members.
+  ConnectionGate::Acceptor StartForStrangers() {
+    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    grpc::ServerBuilder builder;
+    SetBounds(kOfStrangers, builder);
+    builder.RegisterService(&refusing_handlers_);
+    ConnectionGate::Acceptor acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        Type::FROM_FD, grpc::InsecureServerCredentials());
+    refusing_server_ = builder.BuildAndStart();
+    return refusing_server_ == nullptr ? nullptr : std::move(acceptor);
   }
 
   Door door_;
   Handlers handlers_;
+  Handlers refusing_handlers_;
   PresenceService presence_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::Server> refusing_server_;
   std::unique_ptr<ConnectionGate> gate_;
   std::string address_;
 };

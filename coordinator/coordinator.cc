@@ -8,14 +8,13 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "coordinator/shown_text.h"
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "proto/wire.h"
 
 namespace tug {
 namespace {
-
-constexpr size_t kMostEndpointBytes = 256;  // "HOST:PORT"
 
 // A worker's memory, and what of it is activations beside what the literature counts for them.
 std::string PredictionText(const NodeCounters& counters) {
@@ -68,8 +67,8 @@ Coordinator::Coordinator(CoordinatorOptions options)
 }
 
 absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
-  const std::string node = absl::StrCat("the ", KindName(request.kind()), " (", request.host(),
-                                        ", pid ", request.pid(), ")");
+  const std::string node = absl::StrCat("the ", KindName(request.kind()), " (",
+                                        Shown(request.host()), ", pid ", request.pid(), ")");
   if (request.protocol_version() != kControlVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("the coordinator speaks control protocol ", kControlVersion, ", ", node, " ",
@@ -131,9 +130,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
   }
   member->last_heard = now;
   Watch(*member, request, now);
-  if (request.metrics_endpoint().size() <= kMostEndpointBytes) {
-    member->metrics_endpoint = request.metrics_endpoint();
-  }
+  if (IsEndpoint(request.metrics_endpoint())) member->metrics_endpoint = request.metrics_endpoint();
   if (!request.failure().empty()) member->told_of_end = true;
   if (const auto fresh = WhatIsNew(*member, request); fresh.has_value()) {
     Keep(now, [&](JournalRecord& record) { *record.mutable_heartbeat() = *fresh; });

@@ -190,6 +190,9 @@ class Coordinator {
   void OnTakenUp(absl::Time now);
 
   Phase phase() const { return phase_; }
+  // Whether a checkpoint of this version may be there by what was told so far: committed, or asked
+  // for, or about to be.
+  bool KnowsOfCheckpoint(uint64_t version) const;
 
   // URL of the page that people watch it by; told in StatusReply.
   void SetPage(std::string url) { page_ = std::move(url); }

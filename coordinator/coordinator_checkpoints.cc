@@ -155,6 +155,13 @@ void Coordinator::ReleaseCommit() {
   actions_.emplace_back(std::move(commit));
 }
 
+bool Coordinator::KnowsOfCheckpoint(uint64_t version) const {
+  return version <= committed_version() || committing_ == version ||
+         std::ranges::any_of(waiting_commits_, [version](const CommitCheckpointAction& commit) {
+           return commit.manifest.version() == version;
+         });
+}
+
 void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
                                         absl::Time now) {
   Keep(now, [&](JournalRecord& record) {

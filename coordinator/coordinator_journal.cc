@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/shown_text.h"
 
 namespace tug {
 namespace {
@@ -101,6 +102,7 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
                                                        const HeartbeatRequest& request) const {
   if (Ended()) return PartsAfterFailure(member, request);
   HeartbeatRequest fresh = request;
+  ShowTexts(fresh);
   fresh.clear_activity();
   const bool newest = view_.has_value() && request.known_view() == view_->number();
   if (!newest || member.ready) fresh.clear_ready();

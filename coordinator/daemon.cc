@@ -263,6 +263,7 @@ class TakingUp {
           absl::StrCat("the coordinator of ", job_.run_dir,
                        " died before any node could find it: start the job again"));
     }
+    RETURN_IF_ERROR(CheckJournalIsWhole());
     RETURN_IF_ERROR(CheckKeysFit(job_.config.security().mode(), options_.keys));
     ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(address_));
     job_.coordinator->KeepJournal(job_.journal.get());
@@ -275,6 +276,25 @@ class TakingUp {
   }
 
  private:
+  // A journal cut off between two batches looks whole. The job would go back to a checkpoint that
+  // later ones have replaced.
+  absl::Status CheckJournalIsWhole() const {
+    const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(job_.run_dir);
+    if (!newest.ok()) return absl::OkStatus();
+    const uint64_t version = newest->manifest.version();
+    if (job_.coordinator->KnowsOfCheckpoint(version)) return absl::OkStatus();
+    const uint64_t known = job_.coordinator->OnStatus(RealTime().Now()).last_checkpoint();
+    std::error_code error;
+    if (known > 0 && std::filesystem::exists(CheckpointPath(job_.run_dir, known), error)) {
+      return absl::OkStatus();  // of a run that went on from an older one
+    }
+    return absl::DataLossError(absl::StrCat(path_, " has lost its end: it does not know of ",
+                                            newest->folder,
+                                            "; go on from that checkpoint with: tug train JOB "
+                                            "--resume ",
+                                            job_.run_dir));
+  }
+
   absl::Status Take(const JournalRecord& record) {
     if (record.has_begin()) return Begin(record);
     if (job_.coordinator == nullptr) {

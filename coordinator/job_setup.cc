@@ -132,7 +132,9 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
     return std::nullopt;
   }
   std::error_code error;
-  fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
+  const fs::path folder = fs::path(run_dir) / fs::path(kTokenFile).parent_path();
+  fs::create_directories(folder, error);
+  if (error) return FileError(error.value(), "create the folder", folder.string());
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
   const uint64_t trained_on =
       restore.has_value() ? restore->manifest.config().data().resolved_fingerprint() : 0;

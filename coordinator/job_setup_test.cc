@@ -106,6 +106,13 @@ class JobSetupTest : public ::testing::Test {
 };
 
 // A commit of that run meanwhile must not mix two checkpoints.
+TEST_F(JobSetupTest, SaysWhichFolderItCannotMake) {
+  fs::create_directories(root_ / "run");
+  Write("run/data", "a file");
+  EXPECT_THAT(std::string(SetUp("run", {}).status().message()),
+              HasSubstr(absl::StrCat("cannot create the folder ", Path("run/data"))));
+}
+
 TEST_F(JobSetupTest, AJobBeginsWithTheCheckpointThatWasTheNewestWhenItStarted) {
   const auto first = SetUp("first", {});
   ASSERT_TRUE(first.ok()) << first.status();

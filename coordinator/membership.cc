@@ -4,18 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "coordinator/shown_text.h"
 
 namespace tug {
 namespace {
 
-// Text from a node that is shown to people, bounded.
-std::string Shown(const std::string& text) {
-  constexpr size_t kMaxLength = 200;
-  std::string shown = text.substr(0, kMaxLength);
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return shown;
+constexpr size_t kMostHostBytes = 200;
+
+// It goes to other nodes and to people.
+bool IsLaneEndpoint(const std::string& text) {
+  constexpr size_t kMostBytes = 256;
+  return !text.empty() && text.size() <= kMostBytes &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   Member member;
   member.id = next_id_;
   member.kind = request.kind();
-  member.host = Shown(request.host());
+  member.host = Shown(request.host(), kMostHostBytes);
   member.host_id = request.host_id();
   member.pid = request.pid();
   member.incarnation = request.incarnation();
@@ -86,7 +86,6 @@ bool Membership::Knows(const RegisterRequest& request) const {
 }
 
 absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request) const {
-  constexpr size_t kMaxEndpointBytes = 256;
   const std::vector<std::string> endpoints(request.lane_endpoints().begin(),
                                            request.lane_endpoints().end());
   if (endpoints.empty() || endpoints == member.lane_endpoints) return absl::OkStatus();
@@ -99,8 +98,8 @@ absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request
                                                    " lanes, not ", endpoints.size()));
   }
   for (const std::string& endpoint : endpoints) {
-    if (endpoint.empty() || endpoint.size() > kMaxEndpointBytes) {
-      return absl::InvalidArgumentError("a lane's endpoint is empty or too long");
+    if (!IsLaneEndpoint(endpoint)) {
+      return absl::InvalidArgumentError("a lane's endpoint is empty, too long, or no address");
     }
   }
   member.lane_endpoints = endpoints;

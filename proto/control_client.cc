@@ -82,6 +82,14 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
     return CannotReach(
         address, absl::StrCat("no answer within ", absl::FormatDuration(kControlCallTimeout)));
   }
+  // gRPC's own words, not a coordinator's: it holds, or does, as much as it may.
+  const std::string& said = status.error_message();
+  if (code == absl::StatusCode::kResourceExhausted &&
+      (said == "Server Threadpool Exhausted" || said == "Buffers full")) {
+    return absl::UnavailableError(absl::StrCat(
+        "the coordinator at ", address, " has no thread or memory for another call (", said,
+        "): try again later, or raise the limits of its process (ulimit -u, -v)"));
+  }
   if (code == absl::StatusCode::kUnimplemented) {
     return absl::FailedPreconditionError(
         absl::StrCat("what answers at ", address,

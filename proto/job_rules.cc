@@ -87,11 +87,16 @@ bool Applies(const JobConfig& config, const FieldRule& rule) {
   return *chosen;
 }
 
-absl::Status Validate(const JobConfig& config) {
-  RETURN_IF_ERROR(CheckText(config));
+absl::Status CheckRanges(const JobConfig& config) {
   for (const FieldRule& rule : FieldRules()) {
     if (Applies(config, rule)) RETURN_IF_ERROR(CheckField(config, rule));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const JobConfig& config) {
+  RETURN_IF_ERROR(CheckText(config));
+  RETURN_IF_ERROR(CheckRanges(config));
   for (const ValidityRule& rule : ValidityRules()) {
     if (!rule.broken(config)) continue;
     ASSIGN_OR_RETURN(std::string message, NameAndValue(config, rule.field));

@@ -50,6 +50,9 @@ bool Applies(const JobConfig& config, const FieldRule& rule);
 // INVALID_ARGUMENT, with field, value, and range or the other field.
 absl::Status Validate(const JobConfig& config);
 
+// The first half of it: that each number, bool and enum is in its range.
+absl::Status CheckRanges(const JobConfig& config);
+
 }  // namespace tug
 
 #endif  // TUG_PROTO_JOB_RULES_H_

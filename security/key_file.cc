@@ -149,7 +149,9 @@ absl::StatusOr<JobKeys> ParseKeyFile(const std::string& file_text, const std::st
 }
 
 absl::StatusOr<JobKeys> ReadKeyFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const FileDescriptor file, OpenForReading(path));
+  // Of a named pipe, open would wait for its writer.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return FileError(errno, "open", path);
   struct stat status;
   if (fstat(file.get(), &status) != 0) return FileError(errno, "look at", path);
   if (!S_ISREG(status.st_mode)) return NotAKeyFile(path, "it is no file");

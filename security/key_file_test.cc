@@ -134,6 +134,13 @@ TEST_P(KeyFile, ThatOthersMayReadIsRefused) {
   EXPECT_TRUE(ReadKeyFile(path).ok());
 }
 
+TEST(ReadKeyFile, WaitsForNoWriterOfAPipe) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ReadKeyFile(path).status().message()), HasSubstr("it is no file"));
+}
+
 TEST(ParseKeyFile, SaysWhichVersionItReads) {
   EXPECT_THAT(ErrorOf("tug keys 2\nmode token\n"),
               AllOf(HasSubstr("another version"), HasSubstr("'tug keys 1'")));

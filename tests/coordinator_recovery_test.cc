@@ -195,6 +195,28 @@ TEST_F(CoordinatorRecoveryTest, ACoordinatorThatDiesAgainAndAgainEndsTheJob) {
   ExpectResumes("run");
 }
 
+// As a file system does that has lost what was written last, or a copy made while it was written.
+TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartJob(Endless() + Texts{"checkpoint.interval=20", "checkpoint.keep=1"}));
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", 5));
+  const std::string path = Path("run") + "/" + kJournalFile;
+  const std::string begun = ReadText(path);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", 100));
+  coordinator().Signal(SIGKILL);
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+  Write("run/" + std::string(kJournalFile), begun);
+  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+                  {path, "has lost its end", "tug train JOB --resume " + Path("run")});
+  for (Process* node : nodes_) {
+    node->Signal(SIGKILL);
+    ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+  }
+  Process& next = Start({"train", job(), "--resume", Path("run"), "--set", "train.steps=200"});
+  ASSERT_TRUE(next.WaitForEnd(After(kPatience))) << next.err();
+  EXPECT_EQ(next.exit_code(), 0) << next.err();
+}
+
 TEST_F(CoordinatorRecoveryTest, WhatCannotBeTakenUpSaysWhatToDo) {
   ExpectErrorLine(Run({"coordinator", "--take-up", Path("nowhere")}), {"nowhere", "run folder"});
   ExpectErrorLine(Run({"coordinator"}), {"which job?", "--take-up"});

@@ -43,6 +43,15 @@ TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
   EXPECT_EQ(NewestCheckpoint("run"), 20u);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Too little for the threads that answer calls, of which gRPC says nothing.
+TEST_F(SurroundingsTest, ALackOfAddressSpaceEndsAJobWithTheRemedy) {
+  Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_AS, 300'000'000);
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  ExpectErrorLine(train, {"memory", "ulimit -v"});
+}
+#endif
+
 TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheLogsWereDeleted) {
   Process& train = StartTraining("run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));

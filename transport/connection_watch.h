@@ -6,7 +6,7 @@
 // completed its handshake. The kernel does: an endpoint says more than kMostToStrangers to members
 // only. This watches the connections that have not come so far, and shuts down
 //
-//  - the surplus of too many (waiting_room.h),
+//  - the surplus of too many (security/waiting_room.h),
 //  - who sends more than kMostFromStrangers.
 //
 // libzmq closes what is shut down. It also closes who has not completed the handshake in time.
@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/file_descriptor.h"
-#include "transport/waiting_room.h"
+#include "security/waiting_room.h"
 
 namespace tug {
 

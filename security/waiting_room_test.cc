@@ -1,4 +1,4 @@
-#include "transport/waiting_room.h"
+#include "security/waiting_room.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-#ifndef TUG_TRANSPORT_WAITING_ROOM_H_
-#define TUG_TRANSPORT_WAITING_ROOM_H_
+#ifndef TUG_SECURITY_WAITING_ROOM_H_
+#define TUG_SECURITY_WAITING_ROOM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -38,4 +38,4 @@ class WaitingRoom {
 
 }  // namespace tug
 
-#endif  // TUG_TRANSPORT_WAITING_ROOM_H_
+#endif  // TUG_SECURITY_WAITING_ROOM_H_

@@ -1,0 +1,36 @@
+#include "cli/last_words.h"
+
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+template <typename Exception>
+void ThrowInAThread(const Exception& exception) {
+  SayLastWords();
+  std::thread([&] { throw exception; }).join();
+}
+
+TEST(LastWordsDeathTest, AThreadWithoutMemoryEndsTheProcessWithALine) {
+  EXPECT_EXIT(ThrowInAThread(std::bad_alloc()), testing::ExitedWithCode(1),
+              "^tug: error: out of memory: .* smaller");
+}
+
+TEST(LastWordsDeathTest, AThreadThatCannotStartToo) {
+  const auto none = std::make_error_code(std::errc::resource_unavailable_try_again);
+  EXPECT_EXIT(ThrowInAThread(std::system_error(none)), testing::ExitedWithCode(1),
+              "^tug: error: cannot start a thread: .*ulimit -u");
+}
+
+TEST(LastWordsDeathTest, WhatNobodyExpectsIsSaid) {
+  EXPECT_EXIT(ThrowInAThread(std::runtime_error("odd")), testing::ExitedWithCode(1),
+              "^tug: error: unexpected: odd");
+}
+
+}  // namespace
+}  // namespace tug

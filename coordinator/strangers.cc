@@ -1,0 +1,96 @@
+#include "coordinator/strangers.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/server_context.h"
+#include "proto/control_credentials.h"
+
+namespace tug {
+namespace {
+
+uint64_t BytesFrom(int socket) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received
+                                                                       : 0;
+}
+
+}  // namespace
+
+void Strangers::Remove(int socket) {
+  const auto found = connections_.find(socket);
+  by_name_.erase(found->second.name);
+  connections_.erase(found);
+  room_.Leave(socket);
+}
+
+void Strangers::HangUpOn(int socket) {
+  shutdown(socket, SHUT_RDWR);  // gRPC sees the end, and closes its descriptor
+  Remove(socket);
+}
+
+void Strangers::Add(const std::string& address, int port, FileDescriptor socket, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  const int descriptor = socket.get();
+  const std::string name = ConnectionName(address, port);
+  // The port is in use again: that connection has ended.
+  if (const auto before = by_name_.find(name); before != by_name_.end()) Remove(before->second);
+  by_name_[name] = descriptor;
+  connections_[descriptor] = {std::move(socket), name, now + kPatience};
+  room_.Enter({.socket = descriptor, .address = address});
+  if (room_.overfull()) HangUpOn(room_.FirstToGo().socket);
+}
+
+void Strangers::Admit(const std::string& connection) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = by_name_.find(connection);
+  if (found != by_name_.end()) Remove(found->second);
+}
+
+bool Strangers::HangUpOnGreediest() {
+  uint64_t all = 0, most = 0;
+  int greediest = -1;
+  for (const auto& [socket, connection] : connections_) {
+    const uint64_t bytes = BytesFrom(socket);
+    all += bytes;
+    if (bytes <= most) continue;
+    most = bytes;
+    greediest = socket;
+  }
+  if (all <= kMostBytes) return false;
+  HangUpOn(greediest);
+  return true;
+}
+
+absl::Time Strangers::HangUp(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  while (HangUpOnGreediest()) continue;
+  while (!connections_.empty()) {
+    const int first = room_.guests().front().socket;
+    const absl::Time deadline = connections_.at(first).deadline;
+    if (deadline > now) return std::min(deadline, now + kInterval);
+    HangUpOn(first);
+  }
+  return absl::InfiniteFuture();
+}
+
+// Not with the scope of a link-local address, which gRPC writes in another way.
+std::string ConnectionName(const std::string& numeric_address, int port) {
+  return absl::StrCat(numeric_address.substr(0, numeric_address.find('%')), " ", port);
+}
+
+std::string ConnectionName(const grpc::ServerContextBase& context) {
+  const std::string uri = context.peer();  // "ipv4:10.0.0.3:4711"
+  const size_t colon = uri.rfind(':');
+  const int port = colon == std::string::npos ? 0 : std::atoi(uri.c_str() + colon + 1);
+  return ConnectionName(AddressOfPeer(context), port);
+}
+
+}  // namespace tug
