@@ -1,14 +1,15 @@
 #include "cli/last_words.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/log.h"
 #include "base/standard_error.h"
+#include "cli/log_format.h"
 
 namespace tug {
 namespace {
@@ -17,14 +18,23 @@ namespace {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
   try {
-    SayOnStandardError(absl::StrCat("tug: error: ", WhyItEnds(exception)));
+    SayError(WhyItEnds(exception));
     FlushStandardError();
   } catch (...) {  // there is no memory for a line either
   }
-  _exit(1);
+  std::abort();  // a coordinator that is killed is taken up, and a core has the place
 }
 
 }  // namespace
+
+void SayError(const std::string& message) {
+  if (LogIsForMachines()) {
+    LogError(message);
+  } else {
+    SayOnStandardError(
+        absl::StrCat("tug: error: ", absl::StrReplaceAll(message, {{"\n", " "}, {"\r", " "}})));
+  }
+}
 
 std::string WhyItEnds(const std::exception_ptr& exception) {
   try {

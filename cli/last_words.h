@@ -6,12 +6,15 @@
 
 namespace tug {
 
+// The one line on stderr that a failure ends with, in the form of the log.
+void SayError(const std::string& message);
+
 // For people, one line with the remedy: memory or threads that there are no more of, or else what
 // the exception says.
 std::string WhyItEnds(const std::exception_ptr& exception);
 
 // From here on an exception that nobody catches, in whatever thread, ends the process with that
-// line on stderr and exit code 1.
+// line, by SIGABRT.
 void SayLastWords();
 
 }  // namespace tug

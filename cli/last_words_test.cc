@@ -1,5 +1,6 @@
 #include "cli/last_words.h"
 
+#include <csignal>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -17,18 +18,18 @@ void ThrowInAThread(const Exception& exception) {
 }
 
 TEST(LastWordsDeathTest, AThreadWithoutMemoryEndsTheProcessWithALine) {
-  EXPECT_EXIT(ThrowInAThread(std::bad_alloc()), testing::ExitedWithCode(1),
+  EXPECT_EXIT(ThrowInAThread(std::bad_alloc()), testing::KilledBySignal(SIGABRT),
               "^tug: error: out of memory: .* smaller");
 }
 
 TEST(LastWordsDeathTest, AThreadThatCannotStartToo) {
   const auto none = std::make_error_code(std::errc::resource_unavailable_try_again);
-  EXPECT_EXIT(ThrowInAThread(std::system_error(none)), testing::ExitedWithCode(1),
+  EXPECT_EXIT(ThrowInAThread(std::system_error(none)), testing::KilledBySignal(SIGABRT),
               "^tug: error: cannot start a thread: .*ulimit -u");
 }
 
 TEST(LastWordsDeathTest, WhatNobodyExpectsIsSaid) {
-  EXPECT_EXIT(ThrowInAThread(std::runtime_error("odd")), testing::ExitedWithCode(1),
+  EXPECT_EXIT(ThrowInAThread(std::runtime_error("odd")), testing::KilledBySignal(SIGABRT),
               "^tug: error: unexpected: odd");
 }
 

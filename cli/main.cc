@@ -9,7 +9,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "base/log.h"
 #include "base/standard_error.h"
 #include "cli/commands.h"
 #include "cli/doctor_command.h"
@@ -25,19 +24,8 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
 int Fail(const std::string& message, int code) {
-  if (tug::LogIsForMachines()) {
-    tug::LogError(message);
-    return code;
-  }
-  tug::SayOnStandardError(absl::StrCat("tug: error: ", OneLine(message)));
+  tug::SayError(message);
   return code;
 }
 

@@ -6,8 +6,14 @@
 
 #include "base/check.h"
 #include "checkpoint/manifest_file.h"
+#include "coordinator/shown_text.h"
 
 namespace tug {
+namespace {
+
+constexpr size_t kMostFileBytes = 255;  // NAME_MAX
+
+}  // namespace
 
 CheckpointCollector::CheckpointCollector(uint32_t lanes, uint32_t clocks,
                                          std::optional<uint64_t> newest_whole)
@@ -74,7 +80,9 @@ bool CheckpointCollector::Wants(const CheckpointPart& part) const {
 
 bool CheckpointCollector::HasOwnFile(const CheckpointPart& part) const {
   if (part.file().empty()) return part.has_virtual_worker();
-  if (!IsPlainFileName(part.file())) return false;
+  if (!IsPlainFileName(part.file()) || Shown(part.file(), kMostFileBytes) != part.file()) {
+    return false;
+  }
   const auto open = open_.find(part.version());
   if (open == open_.end()) return true;
   for (const std::optional<CheckpointPart>& other : open->second.parts) {

@@ -44,7 +44,8 @@ TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
 // What is committed is read again: ReadManifest would refuse these.
 TEST(CheckpointCollector, IgnoresPartsWhoseFileNoManifestCanName) {
   CheckpointCollector collector(2, 0, 0);
-  for (const char* file : {"", "..", "../lane-1", "/lane-1", "manifest.textproto"}) {
+  for (const char* file :
+       {"", "..", "../lane-1", "/lane-1", "manifest.textproto", "\x1b[2J\nlane"}) {
     CheckpointPart part = Part(1, 10);
     part.set_file(file);
     EXPECT_FALSE(collector.Wants(part)) << file;

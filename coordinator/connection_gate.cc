@@ -28,7 +28,7 @@ constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n";  // of HTTP/2 in cl
 constexpr char kTlsHandshake = 0x16;                          // type of the first record
 // No client's hello is longer; RFC 8446 allows more than anybody sends.
 constexpr size_t kMostPeekedBytes = 16 << 10;
-constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);  // where there are no files left
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(10);  // where there are no files left
 
 // What a stranger sends is shown only if it is harmless.
 bool IsFingerprint(absl::string_view text) {

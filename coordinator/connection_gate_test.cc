@@ -134,7 +134,7 @@ class Service final : public Control::Service {
   mutable absl::Mutex mutex_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
   Refusals refusals_;
-  Strangers strangers_;
+  Strangers strangers_{2};
   std::unique_ptr<ConnectionGate> gate_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
@@ -277,8 +277,7 @@ void ExpectStrangersAreHungUpOn(const Service& service, const JobKeys& keys,
                                 const std::vector<std::string>& hosts) {
   std::vector<std::unique_ptr<ControlClient>> members;
   for (const std::string& host : hosts) {
-    auto member =
-        ControlClient::Connect(absl::StrCat(host, ":", service.port()), kPatience, keys);
+    auto member = ControlClient::Connect(absl::StrCat(host, ":", service.port()), kPatience, keys);
     ASSERT_TRUE(member.ok()) << member.status();
     ASSERT_TRUE((*member)->Status().ok());
     members.push_back(*std::move(member));

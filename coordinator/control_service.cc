@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -93,11 +94,16 @@ constexpr int kLastCallsSeconds = 1;  // at the end
 struct Bounds {
   int calls_of_a_connection;
   int message_bytes;
-  size_t held_bytes;  // of all connections
+  size_t held_bytes;  // of all connections: from here on gRPC cancels calls
   int threads;
 };
-constexpr Bounds kOfMembers{128, kMaxControlMessageBytes, size_t{256} << 20, 64};
 constexpr Bounds kOfStrangers{2, 1 << 20, size_t{16} << 20, 8};
+
+// All may register at once, and each then has a thread until the journal is synced.
+Bounds BoundsOfMembers(size_t members) {
+  return {128, kMaxControlMessageBytes, size_t{256} << 20,
+          static_cast<int>(std::max<size_t>(64, 2 * members))};
+}
 
 void SetBounds(const Bounds& bounds, grpc::ServerBuilder& builder) {
   // A port in use is an error, not a port shared.
@@ -106,6 +112,8 @@ void SetBounds(const Bounds& bounds, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMostHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, bounds.calls_of_a_connection);
   builder.SetMaxReceiveMessageSize(bounds.message_bytes);
+  // Nobody here compresses, and a megabyte of zeros takes a kilobyte to send.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.SetMaxSendMessageSize(kMaxControlMessageBytes);
   grpc::ResourceQuota quota("control service");
   builder.SetResourceQuota(quota.Resize(bounds.held_bytes).SetMaxThreads(bounds.threads));
@@ -136,6 +144,12 @@ class ControlService::Machine {
     const absl::Status synced = Settle(position);
     if (durable != nullptr) *durable = synced;
     return result;
+  }
+
+  size_t members() {
+    absl::MutexLock lock(&mutex_);
+    const ClusterConfig& cluster = coordinator_->config().cluster();
+    return size_t{cluster.servers()} + cluster.workers();
   }
 
   StatusReply Status() {
@@ -200,8 +214,10 @@ class ControlService::Machine {
 // Turns away calls that are not of members of the job, or not of this version. Thread-safe.
 class ControlService::Door {
  public:
-  explicit Door(JobKeys keys)
-      : keys_(std::move(keys)), refusals_([](const std::string& line) { LogWarning(line); }) {}
+  Door(JobKeys keys, size_t members)
+      : keys_(std::move(keys)),
+        refusals_([](const std::string& line) { LogWarning(line); }),
+        strangers_(members) {}
 
   grpc::Status Admit(const grpc::ServerContextBase& context) {
     const std::optional<CallRefusal> refusal = RefusalOf(context, keys_);
@@ -311,7 +327,7 @@ class ControlService::Handlers final : public Control::Service {
 class ControlService::Listener {
  public:
   Listener(Machine& machine, const HostPort& listen, const JobKeys& keys)
-      : door_(keys),
+      : door_(keys, machine.members()),
         handlers_(machine, door_),
         refusing_handlers_(machine, door_),
         presence_([this](const grpc::ServerContextBase& context) { return door_.Admit(context); },
@@ -322,7 +338,7 @@ class ControlService::Listener {
                     });
                   }) {
     grpc::ServerBuilder builder;
-    SetBounds(kOfMembers, builder);
+    SetBounds(BoundsOfMembers(machine.members()), builder);
     builder.RegisterService(&handlers_);
     builder.RegisterService(&presence_);
     const int port = keys.none() ? Start(builder, listen) : StartBehindGate(builder, listen);

@@ -190,8 +190,9 @@ class Coordinator {
   void OnTakenUp(absl::Time now);
 
   Phase phase() const { return phase_; }
+  const JobConfig& config() const { return options_.config; }
   // Whether a checkpoint of this version may be there by what was told so far: committed, or asked
-  // for, or about to be.
+  // for, or about to be, or committed with an error.
   bool KnowsOfCheckpoint(uint64_t version) const;
 
   // URL of the page that people watch it by; told in StatusReply.

@@ -157,6 +157,7 @@ void Coordinator::ReleaseCommit() {
 
 bool Coordinator::KnowsOfCheckpoint(uint64_t version) const {
   return version <= committed_version() || committing_ == version ||
+         timeline_->failed.Find(version) != nullptr ||
          std::ranges::any_of(waiting_commits_, [version](const CommitCheckpointAction& commit) {
            return commit.manifest.version() == version;
          });

@@ -283,11 +283,6 @@ class TakingUp {
     if (!newest.ok()) return absl::OkStatus();
     const uint64_t version = newest->manifest.version();
     if (job_.coordinator->KnowsOfCheckpoint(version)) return absl::OkStatus();
-    const uint64_t known = job_.coordinator->OnStatus(RealTime().Now()).last_checkpoint();
-    std::error_code error;
-    if (known > 0 && std::filesystem::exists(CheckpointPath(job_.run_dir, known), error)) {
-      return absl::OkStatus();  // of a run that went on from an older one
-    }
     return absl::DataLossError(absl::StrCat(path_, " has lost its end: it does not know of ",
                                             newest->folder,
                                             "; go on from that checkpoint with: tug train JOB "

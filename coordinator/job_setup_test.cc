@@ -105,7 +105,6 @@ class JobSetupTest : public ::testing::Test {
   const fs::path root_;
 };
 
-// A commit of that run meanwhile must not mix two checkpoints.
 TEST_F(JobSetupTest, SaysWhichFolderItCannotMake) {
   fs::create_directories(root_ / "run");
   Write("run/data", "a file");
@@ -113,6 +112,7 @@ TEST_F(JobSetupTest, SaysWhichFolderItCannotMake) {
               HasSubstr(absl::StrCat("cannot create the folder ", Path("run/data"))));
 }
 
+// A commit of that run meanwhile must not mix two checkpoints.
 TEST_F(JobSetupTest, AJobBeginsWithTheCheckpointThatWasTheNewestWhenItStarted) {
   const auto first = SetUp("first", {});
   ASSERT_TRUE(first.ok()) << first.status();

@@ -28,7 +28,6 @@ TEST(ShownText, KnowsEndpoints) {
   }
 }
 
-// Whatever a member says, its way to people is OnHeartbeat.
 TEST(ShownText, IsWhatACoordinatorTells) {
   JobUnderTest job(1, 1);
   job.Run(1, 1);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/server_context.h"
@@ -15,14 +16,20 @@
 namespace tug {
 namespace {
 
-uint64_t BytesFrom(int socket) {
+// TCP_CLOSE of netinet/tcp.h, which does not go with linux/tcp.h.
+constexpr uint8_t kClosed = 7;
+
+tcp_info InfoOf(int socket) {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received
-                                                                       : 0;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) info.tcpi_state = kClosed;
+  return info;
 }
 
 }  // namespace
+
+// All members of a job that begins are strangers for a moment.
+Strangers::Strangers(size_t members) : room_(AffordableGuests(std::max(kMost, 2 * members))) {}
 
 void Strangers::Remove(int socket) {
   const auto found = connections_.find(socket);
@@ -40,8 +47,9 @@ void Strangers::Add(const std::string& address, int port, FileDescriptor socket,
   absl::MutexLock lock(&mutex_);
   const int descriptor = socket.get();
   const std::string name = ConnectionName(address, port);
-  // The port is in use again: that connection has ended.
-  if (const auto before = by_name_.find(name); before != by_name_.end()) Remove(before->second);
+  // The port is in use again, so that connection has ended; or it is one to another of this host's
+  // addresses, and the two cannot be told apart.
+  if (const auto before = by_name_.find(name); before != by_name_.end()) HangUpOn(before->second);
   by_name_[name] = descriptor;
   connections_[descriptor] = {std::move(socket), name, now + kPatience};
   room_.Enter({.socket = descriptor, .address = address});
@@ -54,11 +62,19 @@ void Strangers::Admit(const std::string& connection) {
   if (found != by_name_.end()) Remove(found->second);
 }
 
+void Strangers::RemoveEnded() {
+  std::vector<int> ended;
+  for (const auto& [socket, connection] : connections_) {
+    if (InfoOf(socket).tcpi_state == kClosed) ended.push_back(socket);
+  }
+  for (const int socket : ended) Remove(socket);
+}
+
 bool Strangers::HangUpOnGreediest() {
   uint64_t all = 0, most = 0;
   int greediest = -1;
   for (const auto& [socket, connection] : connections_) {
-    const uint64_t bytes = BytesFrom(socket);
+    const uint64_t bytes = InfoOf(socket).tcpi_bytes_received;
     all += bytes;
     if (bytes <= most) continue;
     most = bytes;
@@ -71,6 +87,7 @@ bool Strangers::HangUpOnGreediest() {
 
 absl::Time Strangers::HangUp(absl::Time now) {
   absl::MutexLock lock(&mutex_);
+  RemoveEnded();
   while (HangUpOnGreediest()) continue;
   while (!connections_.empty()) {
     const int first = room_.guests().front().socket;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -25,13 +26,14 @@ class StrangersTest : public ::testing::Test {
   }
 
   // The next index of `others_`, as if it came from there.
-  void Come(const std::string& address, absl::Time now) {
+  void Come(const std::string& address, absl::Time now) { Come(address, now, strangers_); }
+  void Come(const std::string& address, absl::Time now, Strangers& strangers) {
     others_.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(others_.back().get(), AnyAddress(), sizeof(address_)), 0);
     FileDescriptor accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(accepted.valid());
     readers_.emplace_back(dup(accepted.get()));
-    strangers_.Add(address, static_cast<int>(others_.size()), std::move(accepted), now);
+    strangers.Add(address, static_cast<int>(others_.size()), std::move(accepted), now);
   }
   // To who reads as gRPC does.
   void Send(size_t index, size_t bytes) {
@@ -48,15 +50,16 @@ class StrangersTest : public ::testing::Test {
     return recv(others_[index].get(), &byte, 1, MSG_DONTWAIT) == 0;
   }
 
-  Strangers strangers_;
+  Strangers strangers_{2};
   std::vector<FileDescriptor> others_;
+
+  std::vector<FileDescriptor> readers_;
 
  private:
   sockaddr* AnyAddress() { return reinterpret_cast<sockaddr*>(&address_); }
 
   FileDescriptor listener_;
   sockaddr_in address_{};
-  std::vector<FileDescriptor> readers_;
 };
 
 TEST_F(StrangersTest, AreHungUpOnWhenTheirTimeIsOver) {
@@ -101,10 +104,16 @@ TEST_F(StrangersTest, AreNoLongerThoseWhoWereAdmitted) {
   EXPECT_FALSE(IsHungUpOn(0));
 }
 
-TEST_F(StrangersTest, APortThatIsInUseAgainIsAnotherConnection) {
+TEST_F(StrangersTest, WhoHasEndedIsForgotten) {
   Come("a", kBegin);
-  strangers_.Add("a", 1, FileDescriptor(dup(others_[0].get())), kBegin + absl::Seconds(1));
-  strangers_.HangUp(kBegin + Strangers::kPatience);
+  others_.clear();
+  shutdown(readers_[0].get(), SHUT_RDWR);  // as gRPC does
+  EXPECT_EQ(strangers_.HangUp(kBegin), absl::InfiniteFuture());
+}
+
+TEST_F(StrangersTest, ThereMayBeAsManyAsMembersThatComeAtOnce) {
+  Strangers strangers(Strangers::kMost);
+  for (size_t i = 0; i < Strangers::kMost + 1; ++i) Come("a", kBegin, strangers);
   EXPECT_FALSE(IsHungUpOn(0));
 }
 

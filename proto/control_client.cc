@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "base/host_name.h"
@@ -85,7 +86,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   // gRPC's own words, not a coordinator's: it holds, or does, as much as it may.
   const std::string& said = status.error_message();
   if (code == absl::StatusCode::kResourceExhausted &&
-      (said == "Server Threadpool Exhausted" || said == "Buffers full")) {
+      (said == "Server Threadpool Exhausted" || absl::StrContains(said, "RST_STREAM"))) {
     return absl::UnavailableError(absl::StrCat(
         "the coordinator at ", address, " has no thread or memory for another call (", said,
         "): try again later, or raise the limits of its process (ulimit -u, -v)"));

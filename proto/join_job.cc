@@ -35,6 +35,8 @@ absl::StatusOr<std::optional<RegisterReply>> JoinJob(ControlClient& client,
     if (absl::IsAborted(reply.status())) {
       answered = time.Now();
       if (!std::exchange(waits, true)) LogInfo(std::string(reply.status().message()));
+    } else if (absl::IsUnavailable(reply.status())) {
+      if (time.Now() - answered > timeout) return reply.status();
     } else if (!waits) {
       return reply;
     } else if (reply.ok()) {
@@ -43,7 +45,7 @@ absl::StatusOr<std::optional<RegisterReply>> JoinJob(ControlClient& client,
     } else if (absl::IsOutOfRange(reply.status())) {
       LogInfo("the job has ended; nobody had to be replaced by this process");
       return std::nullopt;
-    } else if (!absl::IsUnavailable(reply.status()) || time.Now() - answered > timeout) {
+    } else {
       return reply.status();
     }
     Pause(client);

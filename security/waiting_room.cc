@@ -1,5 +1,7 @@
 #include "security/waiting_room.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -8,6 +10,12 @@
 #include "base/check.h"
 
 namespace tug {
+namespace {
+
+constexpr rlim_t kShareOfGuests = 16;
+constexpr size_t kFewestGuests = 8;
+
+}  // namespace
 
 void WaitingRoom::Enter(Guest guest) {
   Leave(guest.socket);
@@ -25,6 +33,12 @@ const WaitingRoom::Guest& WaitingRoom::FirstToGo() const {
   for (const Guest& guest : guests_) most = std::max(most, ++of_address[guest.address]);
   return *std::ranges::find_if(
       guests_, [&](const Guest& guest) { return of_address[guest.address] == most; });
+}
+
+size_t AffordableGuests(size_t most) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return most;
+  return std::min<size_t>(most, std::max<size_t>(kFewestGuests, limit.rlim_cur / kShareOfGuests));
 }
 
 }  // namespace tug

@@ -36,6 +36,10 @@ class WaitingRoom {
   std::list<Guest> guests_;
 };
 
+// How many of `most` guests this process gives room: each is a descriptor, and of those that it may
+// open they get a sixteenth, but for a few.
+size_t AffordableGuests(size_t most);
+
 }  // namespace tug
 
 #endif  // TUG_SECURITY_WAITING_ROOM_H_

@@ -195,7 +195,8 @@ absl::Status RunServer(const ServerOptions& options) {
     request.add_lane_endpoints(lane->endpoint());
     lanes.push_back(std::move(lane));
   }
-  ASSIGN_OR_RETURN(registered, client->Register(request));
+  ASSIGN_OR_RETURN(joined, JoinJob(*client, request));
+  if (!joined.has_value()) return absl::OkStatus();
   if (options.leave != nullptr) {
     options.leave->Arm(GoesOnWithoutANode(job.config) ? LeaveSignal::Rule::kLeave
                                                       : LeaveSignal::Rule::kAwaitEnd);

@@ -197,8 +197,7 @@ TEST_F(CoordinatorRecoveryTest, ACoordinatorThatDiesAgainAndAgainEndsTheJob) {
 
 // As a file system does that has lost what was written last, or a copy made while it was written.
 TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
-  ASSERT_NO_FATAL_FAILURE(
-      StartJob(Endless() + Texts{"checkpoint.interval=20", "checkpoint.keep=1"}));
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + Texts{"checkpoint.interval=20"}));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", 5));
   const std::string path = Path("run") + "/" + kJournalFile;
   const std::string begun = ReadText(path);

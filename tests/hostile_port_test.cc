@@ -12,8 +12,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/control_client.h"
+#include "proto/control_credentials.h"
 #include "tests/hostile_peer.h"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
@@ -319,6 +323,16 @@ TEST_F(HostilePortTest, TheCoordinatorRefusesControlCallsThatMakeNoSense) {
   // More than is taken.
   beat.set_failure(std::string(kMaxControlMessageBytes + 1000, 'x'));
   EXPECT_FALSE(client_->Heartbeat(beat).ok());
+  // Little, that would be much if it were unpacked.
+  beat.set_job(status.job());
+  beat.set_failure(std::string(8 << 20, 'x'));
+  grpc::ClientContext context;
+  AddProof(JobKeys(), context);
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  HeartbeatReply reply;
+  const auto stub =
+      Control::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  EXPECT_EQ(stub->Heartbeat(&context, beat, &reply).error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(Status().phase(), RUNNING);
   ExpectUnharmed();
 }

@@ -4,11 +4,9 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -19,17 +17,6 @@
 
 namespace tug {
 namespace {
-
-// Of the descriptors that this process may open, an endpoint gives strangers one in so many.
-constexpr rlim_t kShareOfStrangers = 16;
-constexpr size_t kLeastWaiting = 8;
-
-size_t Affordable(size_t most_waiting) {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return most_waiting;
-  return std::min<size_t>(most_waiting,
-                          std::max<size_t>(kLeastWaiting, limit.rlim_cur / kShareOfStrangers));
-}
 
 // Of the connection for as long as the host runs; none: it is not a socket.
 std::optional<uint64_t> CookieOf(int socket) {
@@ -49,7 +36,7 @@ absl::StatusOr<ConnectionWatch> ConnectionWatch::Create(size_t most_waiting) {
         absl::StrCat("cannot watch connections: ", std::strerror(errno),
                      "; raise the limit of open files (ulimit -n)"));
   }
-  return ConnectionWatch(Affordable(most_waiting), std::move(nothing), std::move(hand));
+  return ConnectionWatch(AffordableGuests(most_waiting), std::move(nothing), std::move(hand));
 }
 
 void ConnectionWatch::OnAccepted(int socket, const std::string& address) {
