@@ -1,10 +1,12 @@
-// ThreadSanitizer, for tests that use gRPC: the distribution's Abseil and upb are not instrumented,
-// so what gRPC's threads hand one another through them looks like races. Linked into those tests
-// only: a test that does not use gRPC keeps the stricter third_party/tsan.supp alone.
+// ThreadSanitizer, for tests that use gRPC: the distribution's Abseil, upb and OpenSSL are not
+// instrumented, so what gRPC's threads hand one another through them looks like races. Linked into
+// those tests only: a test that does not use gRPC keeps the stricter third_party/tsan.supp alone.
 
 extern "C" const char* __tsan_default_suppressions();
 
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libabsl_\n"
-         "race:libupb.so\n";
+         "race:libupb.so\n"
+         "race:libssl.so\n"
+         "race:libcrypto.so\n";
 }
