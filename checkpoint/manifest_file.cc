@@ -22,7 +22,7 @@ namespace tug {
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = 256 << 20;
-constexpr uint32_t kMostSymbols = 10'000'000;  // as model.vocabulary
+constexpr uint32_t kMostSymbols = 10'000'000;  // the limit of model.vocabulary
 
 std::string ChecksumLine(std::string_view text) {
   return absl::StrCat("# xxh3 ", absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16),
@@ -35,8 +35,8 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   return file.Finish();
 }
 
-// Who gives a checkpoint away chooses what is in it: a model beyond all limits would take all
-// memory before the files could say that they do not have it.
+// A checkpoint may come from somebody else. Without these limits a configuration of a huge model
+// would take all memory before anybody notices that the files lack its tensors.
 absl::Status CheckConfig(const JobConfig& config) {
   JobConfig complete = config;  // what is not set in an older one has its default
   FillDefaults(complete, /*cores=*/1);

@@ -26,8 +26,7 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest);
 
 // Errors: NOT_FOUND (no such file); DATA_LOSS (the checksum does not match, or it names files
 // outside the folder), FAILED_PRECONDITION (another format_version, or a configuration beyond the
-// limits of a job). They name the file; the caller
-// adds the remedy.
+// limits of a job). They name the file; the caller adds the remedy.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
 }  // namespace tug

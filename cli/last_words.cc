@@ -22,7 +22,7 @@ namespace {
     FlushStandardError();
   } catch (...) {  // there is no memory for a line either
   }
-  std::abort();  // a coordinator that is killed is taken up, and a core has the place
+  std::abort();  // the launcher takes up a coordinator that a signal has ended
 }
 
 }  // namespace

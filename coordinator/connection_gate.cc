@@ -35,12 +35,6 @@ bool IsFingerprint(absl::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
 }
 
-int PortIn(const sockaddr_storage& address) {
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
-
 // The socket becomes readable with so many bytes, or at its end.
 void WantBytes(int socket, size_t count) {
   const int bytes = static_cast<int>(count);
@@ -48,6 +42,12 @@ void WantBytes(int socket, size_t count) {
 }
 
 }  // namespace
+
+int PortIn(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
 
 absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(FileDescriptor listener,
                                                                        const JobKeys& keys,

@@ -32,7 +32,12 @@ namespace grpc::experimental {
 class ExternalConnectionAcceptor;
 }  // namespace grpc::experimental
 
+struct sockaddr_storage;
+
 namespace tug {
+
+// The port of an IPv4 or IPv6 address.
+int PortIn(const sockaddr_storage& address);
 
 class ConnectionGate {
  public:

@@ -74,8 +74,7 @@ int PortOf(const FileDescriptor& listener) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  return PortIn(address);
 }
 
 absl::Status CannotListen(const HostPort& listen, const std::string& why) {
