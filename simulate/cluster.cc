@@ -12,7 +12,8 @@
 #include "base/check.h"
 #include "exchange/view_lanes.h"
 #include "simulate/coordinator_actions.h"
-#include "simulate/nodes.h"
+#include "simulate/server_node.h"
+#include "simulate/worker_node.h"
 
 namespace tug {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "coordinator/coordinator.h"
 #include "simulate/cluster.h"
-#include "simulate/nodes.h"
+#include "simulate/node.h"
 #include "simulate/stall_clock.h"
 #include "simulate/told.h"
 

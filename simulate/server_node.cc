@@ -8,7 +8,7 @@
 #include "proto/placement_mode.h"
 #include "server/initial_weights.h"
 #include "server/view_live_set.h"
-#include "simulate/nodes.h"
+#include "simulate/server_node.h"
 
 namespace tug {
 

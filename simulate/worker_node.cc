@@ -13,7 +13,7 @@
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
 #include "proto/placement_mode.h"
-#include "simulate/nodes.h"
+#include "simulate/worker_node.h"
 #include "worker/orders_gate.h"
 #include "worker/straggler.h"
 

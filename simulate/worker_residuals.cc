@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "simulate/nodes.h"
+#include "simulate/worker_node.h"
 
 namespace tug {
 

@@ -1,4 +1,4 @@
-#include "simulate/nodes.h"
+#include "simulate/node.h"
 
 #include <algorithm>
 #include <utility>
