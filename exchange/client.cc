@@ -14,12 +14,6 @@ namespace {
 // How often overdue requests are looked for.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
 
-absl::Status LostPush(const PushCommitted& push) {
-  return absl::DataLossError(absl::StrCat(
-      "a server does not know the gradient of block ", push.block, " at step ", push.clock,
-      " that it had received, and this worker has let go of it: resume from the last checkpoint"));
-}
-
 ExchangeOptions Timed(ExchangeOptions options, const TimeSource& time) {
   options.time = &time;
   return options;
@@ -42,10 +36,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
            .shares_memory = [this](PeerId peer) { return transport_->SharesMemoryWith(peer); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
       next_tick_(time_.Now() + kTick),
-      pulled_(table.num_blocks()),
-      open_pulls_(table.num_blocks()),
-      in_place_(table.num_blocks()),
-      open_pushes_(table.num_blocks()),
+      open_(table.num_blocks(), frees_gradients_),
       awaited_(table.num_blocks()),
       thread_([this] { RunOwnThread(); }) {}
 
@@ -124,26 +115,13 @@ void ExchangeClient::Take(Event event) {
     copied->copy->done = true;
     return;
   }
-  if (const auto* received = std::get_if<PushReceived>(&event)) {
-    OpenPushes& pushes = open_pushes_[received->block][received->virtual_worker];
-    --pushes.unreceived;
-    pushes.deferred = false;
-    return;
-  }
-  if (const auto* deferred = std::get_if<PushDeferred>(&event)) {
-    open_pushes_[deferred->block][deferred->virtual_worker].deferred = true;
-    return;
-  }
-  if (--open_ == 0) open_time_ += time_.Now() - open_since_;
+  if (const auto* received = std::get_if<PushReceived>(&event)) return open_.OnEvent(*received);
+  if (const auto* deferred = std::get_if<PushDeferred>(&event)) return open_.OnEvent(*deferred);
+  const absl::Time now = time_.Now();
   if (auto* pulled = std::get_if<BlockPulled>(&event)) {
-    if (--open_pulls_[pulled->block] > 0 || pulled->superseded) return;
-    pulled_[pulled->block] = {pulled->clock, {pulled->version, pulled->newest}};
-    in_place_[pulled->block] = std::move(pulled->in_place);
-  } else {
-    const PushCommitted& committed = std::get<PushCommitted>(event);
-    --open_pushes_[committed.block][committed.virtual_worker].open;
-    if (committed.lost && cancelled_.ok()) cancelled_ = LostPush(committed);
+    return open_.OnEvent(std::move(*pulled), now);
   }
+  cancelled_.Update(open_.OnEvent(std::get<PushCommitted>(event), now));
 }
 
 template <typename Done>
@@ -209,17 +187,10 @@ void ExchangeClient::RunOwnThread() {
 
 void ExchangeClient::Add(Request request) {
   absl::MutexLock lock(&mutex_);
-  if (open_++ == 0) open_since_ = time_.Now();
   if (const auto* push = std::get_if<PushRequest>(&request)) {
-    TUG_CHECK_LT(push->virtual_worker, kMaxVirtualWorkers);
-    std::vector<OpenPushes>& pushes = open_pushes_[push->block];
-    if (push->virtual_worker >= pushes.size()) pushes.resize(push->virtual_worker + 1);
-    ++pushes[push->virtual_worker].open;
-    if (frees_gradients_) ++pushes[push->virtual_worker].unreceived;
+    open_.OnPush(push->block, push->virtual_worker, time_.Now());
   } else {
-    const uint32_t block = std::get<PullRequest>(request).block;
-    pulled_[block].reset();
-    ++open_pulls_[block];
+    open_.OnPull(std::get<PullRequest>(request).block, time_.Now());
   }
   HandOver(std::move(request));
 }
@@ -278,7 +249,7 @@ void ExchangeClient::RestoreResiduals(uint32_t virtual_worker,
 absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,
                                                 absl::Duration timeout) {
   const auto pulled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cancelled_.ok() || (pulled_[block].has_value() && pulled_[block]->clock >= version);
+    return !cancelled_.ok() || open_.IsPulled(block, version);
   };
   const bool ended = WaitUntil(pulled, timeout);
   absl::MutexLock lock(&mutex_);
@@ -292,28 +263,27 @@ absl::Status ExchangeClient::GiveUpPull(uint32_t block) {
     HandOver(GiveUpRequest{block});
   }
   const auto closed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cancelled_.ok() || open_pulls_[block] == 0;
+    return !cancelled_.ok() || !open_.HasOpenPull(block);
   };
   WaitUntil(closed, absl::InfiniteDuration());
   absl::MutexLock lock(&mutex_);
-  pulled_[block].reset();
-  in_place_[block] = {};
+  open_.Forget(block);
   return cancelled_;
 }
 
-ExchangeClient::Versions ExchangeClient::PulledVersions(uint32_t block) const {
+OpenRequests::Versions ExchangeClient::PulledVersions(uint32_t block) const {
   absl::MutexLock lock(&mutex_);
-  return pulled_[block].has_value() ? pulled_[block]->versions : Versions{};
+  return open_.PulledVersions(block);
 }
 
 InPlaceWeights ExchangeClient::TakeInPlace(uint32_t block) {
   absl::MutexLock lock(&mutex_);
-  return std::exchange(in_place_[block], {});
+  return open_.TakeInPlace(block);
 }
 
 absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_worker) {
   const auto committed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cancelled_.ok() || !HasOpenPush(block, virtual_worker);
+    return !cancelled_.ok() || open_.IsCommitted(block, virtual_worker);
   };
   WaitUntil(committed, absl::InfiniteDuration());
   absl::MutexLock lock(&mutex_);
@@ -322,32 +292,23 @@ absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_work
 
 bool ExchangeClient::IsCommitted(uint32_t block, uint32_t virtual_worker) const {
   absl::MutexLock lock(&mutex_);
-  return !cancelled_.ok() || !HasOpenPush(block, virtual_worker);
-}
-
-bool ExchangeClient::HasOpenPush(uint32_t block, uint32_t virtual_worker) const {
-  const std::vector<OpenPushes>& pushes = open_pushes_[block];
-  return virtual_worker < pushes.size() && pushes[virtual_worker].open > 0;
+  return !cancelled_.ok() || open_.IsCommitted(block, virtual_worker);
 }
 
 absl::StatusOr<bool> ExchangeClient::WaitReceived(uint32_t block, uint32_t virtual_worker,
                                                   absl::Duration patience) {
   TUG_CHECK(frees_gradients_);
-  const auto received = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    const std::vector<OpenPushes>& pushes = open_pushes_[block];
-    return virtual_worker >= pushes.size() || pushes[virtual_worker].unreceived == 0;
-  };
   const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cancelled_.ok() || received();
+    return !cancelled_.ok() || open_.IsReceived(block, virtual_worker);
   };
   const auto ended_or_deferred = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return ended() || open_pushes_[block][virtual_worker].deferred;
+    return ended() || open_.IsDeferred(block, virtual_worker);
   };
   WaitUntil(ended_or_deferred, absl::InfiniteDuration());
   WaitUntil(ended, patience);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
-  return received();
+  return open_.IsReceived(block, virtual_worker);
 }
 
 void ExchangeClient::Cancel(absl::Status reason) {
@@ -360,7 +321,7 @@ void ExchangeClient::Cancel(absl::Status reason) {
 ExchangeClient::OpenTimeReading ExchangeClient::OpenTime() const {
   absl::MutexLock lock(&mutex_);
   const absl::Time now = time_.Now();
-  return {now, open_ == 0 ? open_time_ : open_time_ + (now - open_since_)};
+  return {now, open_.OpenTime(now)};
 }
 
 ExchangeCounters ExchangeClient::counters() const {

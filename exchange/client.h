@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/time_source.h"
 #include "exchange/exchange.h"
+#include "exchange/open_requests.h"
 #include "transport/patient_sender.h"
 #include "transport/transport.h"
 
@@ -74,11 +75,7 @@ class ExchangeClient {
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
                                   absl::Duration timeout = absl::InfiniteDuration());
   // After WaitPulled: lowest and highest version of what the newest pull of `block` brought.
-  struct Versions {
-    uint64_t lowest = 0;
-    uint64_t highest = 0;
-  };
-  Versions PulledVersions(uint32_t block) const;
+  OpenRequests::Versions PulledVersions(uint32_t block) const;
   // Blocks until no pull of `block` is open: nothing more is written into its destination. What has
   // come of it is given up too. Errors: as WaitPulled.
   absl::Status GiveUpPull(uint32_t block);
@@ -158,8 +155,6 @@ class ExchangeClient {
   template <typename Done>
   void Drive(Driver driver, const Done& done, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasOpenPush(uint32_t block, uint32_t virtual_worker) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Request request, absl::Time now);
   void EnterView(ViewRequest view, absl::Time now);
   // Hands over what has been asked for and, given a time to wait, takes what arrives within it.
@@ -187,27 +182,7 @@ class ExchangeClient {
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;      // callers
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Request> requests_ ABSL_GUARDED_BY(mutex_);
-  // By block; none while a pull is open.
-  struct Pulled {
-    uint64_t clock = 0;  // asked for
-    Versions versions;
-  };
-  std::vector<std::optional<Pulled>> pulled_ ABSL_GUARDED_BY(mutex_);
-  // By block: pulls whose event has not come. Only that of the last one counts.
-  std::vector<uint32_t> open_pulls_ ABSL_GUARDED_BY(mutex_);
-  std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
-  // By block and virtual worker: how many are open, and with frees_gradients how many of these have
-  // not been received; whether a lane has no memory for one of these.
-  struct OpenPushes {
-    uint32_t open = 0;
-    uint32_t unreceived = 0;
-    bool deferred = false;
-  };
-  std::vector<std::vector<OpenPushes>> open_pushes_ ABSL_GUARDED_BY(mutex_);
-  // Of both kinds, between Push or Pull and their event; since when there are any.
-  uint64_t open_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time open_since_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration open_time_ ABSL_GUARDED_BY(mutex_);  // of those times that are over
+  OpenRequests open_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   ExchangeCounters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> residual_squares_ ABSL_GUARDED_BY(mutex_);  // by virtual worker

@@ -61,6 +61,11 @@ void ControlBoard::ConfirmReports(int steps, int evals) {
   evals_.erase(evals_.begin(), evals_.begin() + evals);
 }
 
+void ControlBoard::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+  ConfirmReports(sent.steps_size(), sent.evals_size());
+  SetOrders(OrdersOf(reply, orders().schedule));
+}
+
 void ControlBoard::Cancel(absl::Status reason) {
   absl::MutexLock lock(&mutex_);
   if (cancelled_.ok()) cancelled_ = std::move(reason);

@@ -52,6 +52,8 @@ class ControlBoard {
   // carries the last report.
   void AddTo(HeartbeatRequest& beat) const;
   void ConfirmReports(int steps, int evals);
+  // A heartbeat was answered: its reports have arrived, and the reply's orders hold.
+  void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent);
   // Ends all waits.
   void Cancel(absl::Status reason);
 

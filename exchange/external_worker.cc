@@ -118,12 +118,7 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
                    OpenTransport(self, registered.job(), registered.config().comm(), "",
                                  member_->client().keys()));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
-  ExchangeOptions options{registered.job(), view.timeline(), view.number(),
-                          LaneNumberOfSegmentFor(view, self), registered.config().comm()};
-  options.update_per_push = update_per_push_;
-  options.pull_lanes = PullLanesFor(view, self, registered.config());
-  options.block_names = BlockNames(blocks_);
-  options.seed = registered.config().seed();
+  ExchangeOptions options = ExchangeOptionsOf(registered.config(), registered.job(), view, self);
   auto exchange =
       std::make_unique<ExchangeClient>(std::move(options), table_, std::move(opened.transport));
   absl::MutexLock lock(&mutex_);

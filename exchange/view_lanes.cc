@@ -1,6 +1,9 @@
 #include "exchange/view_lanes.h"
 
 #include "base/status_macros.h"
+#include "exchange/segment_table.h"
+#include "proto/placement_mode.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -77,6 +80,18 @@ std::vector<uint32_t> CachedLanes(const View& view, uint32_t lane_number) {
     }
   }
   return cached;
+}
+
+ExchangeOptions ExchangeOptionsOf(const JobConfig& config, uint64_t job, const View& view,
+                                  PeerId self) {
+  ExchangeOptions options{job, view.timeline(), view.number(), LaneNumberOfSegmentFor(view, self),
+                          config.comm()};
+  options.update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
+  options.frees_gradients = PlacementModeOf(config).frees_gradients;
+  options.pull_lanes = PullLanesFor(view, self, config);
+  options.block_names = BlockNames(view.blocks());
+  options.seed = config.seed();
+  return options;
 }
 
 ViewRequest ViewRequestOf(const View& view, PeerId self, const JobConfig& config) {

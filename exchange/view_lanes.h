@@ -46,6 +46,9 @@ PullLanes PullLanesFor(const View& view, PeerId self, const JobConfig& config);
 // The numbers of the lanes that a lane stands in for, ascending. REQUIRES: the lane is in the view.
 std::vector<uint32_t> CachedLanes(const View& view, uint32_t lane_number);
 
+// The options of a worker's exchange in a job, as of a view: all but the trace and the clock.
+ExchangeOptions ExchangeOptionsOf(const JobConfig& config, uint64_t job, const View& view,
+                                  PeerId self);
 // What the exchange of a worker is told of a later view.
 ViewRequest ViewRequestOf(const View& view, PeerId self, const JobConfig& config);
 

@@ -123,7 +123,7 @@ TEST(SimulatedPolicies, NobodyIsFurtherAheadThanTheBound) {
 }
 
 TEST(SimulatedPolicies, AspDoesNotWaitForTheSlowest) {
-  SimulationOptions options = PolicyJob(SyncConfig::ASP, 2);
+  SimulationOptions options = PolicyJob(SyncConfig::ASP, 1);
   options.config.mutable_cluster()->set_workers(6);
   options.config.mutable_train()->set_steps(40);
   options.config.mutable_straggler()->set_slowdown(8);

@@ -59,6 +59,15 @@ std::shared_ptr<AlignedBuffer> GradientPool::TakeBeyond(uint32_t block) {
   return Use(s, block);
 }
 
+std::shared_ptr<AlignedBuffer> GradientPool::TakeAfter(uint32_t block, bool received,
+                                                       bool may_exceed) {
+  if (received) {
+    OnReceived();
+    return Take(block);
+  }
+  return pushed_.empty() || may_exceed ? TakeBeyond(block) : nullptr;
+}
+
 void GradientPool::OnPushed(uint32_t block, uint32_t virtual_worker) {
   const std::optional<size_t> slot = std::exchange(slot_of_[block], std::nullopt);
   TUG_CHECK(slot.has_value());

@@ -45,6 +45,9 @@ class GradientPool {
   std::shared_ptr<AlignedBuffer> Take(uint32_t block);
   // Beyond the bound.
   std::shared_ptr<AlignedBuffer> TakeBeyond(uint32_t block);
+  // If none is free: the oldest push has been received, or may not be for a while, since a lane has
+  // no memory for it; `may_exceed`: then the worker does not wait for it. Null: it waits.
+  std::shared_ptr<AlignedBuffer> TakeAfter(uint32_t block, bool received, bool may_exceed);
   // What was taken for the block last has been pushed. REQUIRES: taken, and not pushed.
   void OnPushed(uint32_t block, uint32_t virtual_worker);
   // The push to wait for, if nothing is free.

@@ -1,6 +1,5 @@
 #include "worker/residual_writer.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -10,20 +9,11 @@
 #include "checkpoint/checkpoint.h"
 
 namespace tug {
-namespace {
-
-CheckpointPart PartOf(const ResidualWriter::Copy& copy) {
-  CheckpointPart part;
-  part.set_virtual_worker(copy.virtual_worker);
-  part.set_version(copy.version);
-  part.set_pause_seconds(absl::ToDoubleSeconds(copy.pause));
-  return part;
-}
-
-}  // namespace
-
 ResidualWriter::ResidualWriter(Options options, const SegmentTable& table)
-    : options_(std::move(options)), table_(table), thread_([this] { Loop(); }) {}
+    : options_(std::move(options)),
+      table_(table),
+      parts_(options_.update_per_push),
+      thread_([this] { Loop(); }) {}
 
 ResidualWriter::~ResidualWriter() {
   Cancel();
@@ -55,49 +45,31 @@ void ResidualWriter::Cancel() {
   stopping_ = true;
 }
 
-void ResidualWriter::Forget(uint32_t virtual_worker, uint64_t clock) {
+void ResidualWriter::OnView(const View& view, uint32_t node_id) {
   absl::MutexLock lock(&mutex_);
-  uint64_t& newest = newest_kept_.try_emplace(virtual_worker, clock).first->second;
-  newest = std::min(newest, clock);
-  const auto parts = parts_.find(virtual_worker);
-  if (parts != parts_.end()) parts->second.EraseAfter(newest);
-}
-
-void ResidualWriter::Expect(uint32_t virtual_worker) {
-  absl::MutexLock lock(&mutex_);
-  newest_kept_.erase(virtual_worker);
+  parts_.OnView(view, node_id);
 }
 
 void ResidualWriter::Add(Copy copy) {
   absl::MutexLock lock(&mutex_);
-  if (copy.residuals.empty()) return Keep(PartOf(copy));
+  parts_.AddOlder(copy.order);
+  if (copy.residuals.empty()) return parts_.Add(NewestPart(copy.order, copy.pause));
   if (stopping_) return;
   TUG_CHECK(!next_.has_value());
   next_ = std::move(copy);
 }
 
-ResidualWriter::Report ResidualWriter::report() const {
+void ResidualWriter::AddTo(HeartbeatRequest& beat) const {
   absl::MutexLock lock(&mutex_);
-  Report report{.writing = next_.has_value() || writing_};
-  for (const auto& [virtual_worker, reports] : parts_) {
-    report.parts.insert(report.parts.end(), reports.parts().begin(), reports.parts().end());
-  }
-  return report;
+  parts_.AddTo(beat);
+  if (!next_.has_value() && !writing_) return;
+  beat.set_pausing(false);
+  beat.set_finished(false);
 }
 
 void ResidualWriter::OnHeard(const HeartbeatRequest& sent) {
   absl::MutexLock lock(&mutex_);
-  for (const CheckpointPart& part : sent.parts()) {
-    const auto reports = parts_.find(part.virtual_worker());
-    if (reports != parts_.end()) reports->second.OnHeard(part.version());
-  }
-}
-
-void ResidualWriter::Keep(CheckpointPart part) {
-  const auto newest = newest_kept_.find(part.virtual_worker());
-  if (newest != newest_kept_.end() && part.version() > newest->second) return;
-  PartReports& reports = parts_[part.virtual_worker()];
-  reports.Add(std::move(part));
+  parts_.OnHeard(sent);
 }
 
 void ResidualWriter::Loop() {
@@ -115,7 +87,7 @@ void ResidualWriter::Loop() {
     copy = {};  // before the next one may come
     mutex_.Lock();
     writing_ = false;
-    Keep(std::move(part));
+    parts_.Add(std::move(part));
   }
 }
 
@@ -126,10 +98,11 @@ CheckpointPart ResidualWriter::Write(const Copy& copy) const {
     parts.push_back({options_.block_names[segment.block], segment.begin, segment.end,
                      residual.values.floats()});
   }
-  CheckpointPart part = PartOf(copy);
-  ReportFile(WriteResidualPart(options_.run_dir, copy.version, copy.virtual_worker, parts,
-                               {.timeline = options_.timeline, .view = copy.view}),
-             part);
+  CheckpointPart part = NewestPart(copy.order, copy.pause);
+  ReportFile(
+      WriteResidualPart(options_.run_dir, copy.order.versions.back(), copy.order.virtual_worker,
+                        parts, {.timeline = options_.timeline, .view = copy.order.view}),
+      part);
   return part;
 }
 

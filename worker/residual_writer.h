@@ -2,7 +2,6 @@
 #define TUG_WORKER_RESIDUAL_WRITER_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,10 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "checkpoint/part_report.h"
 #include "exchange/requests.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "worker/residual_parts.h"
+#include "worker/worker_core.h"
 
 namespace tug {
 
@@ -28,6 +28,7 @@ class ResidualWriter {
     std::string run_dir;
     std::vector<std::string> block_names;
     uint32_t timeline = 1;
+    bool update_per_push = false;  // of the job's policy
   };
   // REQUIRES: `table` outlives the writer.
   ResidualWriter(Options options, const SegmentTable& table);
@@ -43,43 +44,34 @@ class ResidualWriter {
   // Ends waits, and begins no further file. Thread-safe.
   void Cancel();
 
-  // Others go on with the virtual worker from this clock: its parts of versions after that are
-  // void, written or not, until Expect. Thread-safe, both.
-  void Forget(uint32_t virtual_worker, uint64_t clock);
-  void Expect(uint32_t virtual_worker);
+  // As ResidualParts. Thread-safe.
+  void OnView(const View& view, uint32_t node_id);
 
   struct Copy {
-    uint64_t version = 0;
-    uint32_t virtual_worker = 0;
-    uint32_t view = 0;  // as ResidualPlace
-    absl::Duration pause = {};
+    ResidualOrder order;
+    absl::Duration pause = {};                    // that copying held up training
     std::vector<SegmentResidual> residuals = {};  // empty: there is no file
   };
   // REQUIRES: after AwaitIdle, by the same thread.
   void Add(Copy copy);
 
-  struct Report {
-    std::vector<CheckpointPart> parts = {};  // PartReports, failed ones with their error
-    bool writing = false;                    // another one is to come
-  };
-  // Thread-safe.
-  Report report() const;
-  // The heartbeat with a report was answered. Thread-safe.
+  // Adds the parts, failed ones with their error. As long as a file is being written the beat says
+  // neither that the worker pauses nor that it has finished, since nobody may carry its virtual
+  // workers before their parts are reported. Thread-safe.
+  void AddTo(HeartbeatRequest& beat) const;
+  // The heartbeat was answered. Thread-safe.
   void OnHeard(const HeartbeatRequest& sent);
 
  private:
   void Loop();
   CheckpointPart Write(const Copy& copy) const;
-  void Keep(CheckpointPart part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const SegmentTable& table_;
   mutable absl::Mutex mutex_;
   std::optional<Copy> next_ ABSL_GUARDED_BY(mutex_);  // handed to the thread
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<uint32_t, PartReports> parts_ ABSL_GUARDED_BY(mutex_);  // by virtual worker
-  // By virtual worker that others have: the newest version of which a part is kept.
-  std::map<uint32_t, uint64_t> newest_kept_ ABSL_GUARDED_BY(mutex_);
+  ResidualParts parts_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -34,16 +34,19 @@ class ResidualWriterTest : public testing::Test {
 
   void Add(uint32_t virtual_worker, uint64_t version, uint32_t view = 0) {
     writer_->AwaitIdle();
-    ResidualWriter::Copy copy{.version = version, .virtual_worker = virtual_worker, .view = view};
+    ResidualWriter::Copy copy{
+        .order = {.virtual_worker = virtual_worker, .versions = {version}, .view = view}};
     copy.residuals.push_back({1, AlignedBuffer(kElements * sizeof(float))});
     std::ranges::fill(copy.residuals.back().values.floats(), static_cast<float>(version));
     writer_->Add(std::move(copy));
   }
   std::vector<CheckpointPart> Parts() {
     writer_->AwaitIdle();
-    const ResidualWriter::Report report = writer_->report();
-    EXPECT_FALSE(report.writing);
-    return report.parts;
+    HeartbeatRequest beat;
+    beat.set_finished(true);
+    writer_->AddTo(beat);
+    EXPECT_TRUE(beat.finished());
+    return {beat.parts().begin(), beat.parts().end()};
   }
 
   const TestFolder folder_;
@@ -82,7 +85,7 @@ TEST_F(ResidualWriterTest, WritesWhatACheckpointCanRead) {
 }
 
 TEST_F(ResidualWriterTest, WhoHasNothingHasAPartWithoutAFile) {
-  writer_->Add({.version = 5, .virtual_worker = 2});
+  writer_->Add({.order = {.virtual_worker = 2, .versions = {5}}});
   const std::vector<CheckpointPart> parts = Parts();
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_EQ(parts[0].virtual_worker(), 2u);
@@ -90,40 +93,6 @@ TEST_F(ResidualWriterTest, WhoHasNothingHasAPartWithoutAFile) {
   EXPECT_EQ(parts[0].file(), "");
   EXPECT_EQ(parts[0].error(), "");
   EXPECT_TRUE(std::filesystem::is_empty(run_));
-}
-
-TEST_F(ResidualWriterTest, KeepsTheNewestPartsOfEachVirtualWorkerOnceAllWereHeard) {
-  for (uint64_t version = 1; version <= 20; ++version) {
-    writer_->Add({.version = version, .virtual_worker = 2});
-  }
-  writer_->Add({.version = 1, .virtual_worker = 3});
-  HeartbeatRequest sent;
-  for (const CheckpointPart& part : Parts()) *sent.add_parts() = part;
-  EXPECT_EQ(sent.parts_size(), 21);
-  writer_->OnHeard(sent);
-  const std::vector<CheckpointPart> parts = Parts();
-  ASSERT_EQ(parts.size(), 9u);
-  EXPECT_EQ(parts[0].version(), 13u);
-  EXPECT_EQ(parts[7].version(), 20u);
-  EXPECT_EQ(parts[8].virtual_worker(), 3u);
-}
-
-TEST_F(ResidualWriterTest, WhatOthersTakeAgainIsVoidUntilTheVirtualWorkerComesBack) {
-  for (const uint64_t version : {10, 20}) Add(3, version);
-  Add(4, 20);
-  Parts();
-  writer_->Forget(3, 12);
-  writer_->Forget(3, 25);  // in a later view
-  Add(3, 22);              // was under way
-  std::vector<CheckpointPart> parts = Parts();
-  ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].version(), 10u);
-  EXPECT_EQ(parts[1].virtual_worker(), 4u);
-  writer_->Expect(3);
-  Add(3, 30);
-  parts = Parts();
-  ASSERT_EQ(parts.size(), 3u);
-  EXPECT_EQ(parts[1].version(), 30u);
 }
 
 TEST_F(ResidualWriterTest, OnceCancelledNobodyWaitsAndNothingIsBegun) {

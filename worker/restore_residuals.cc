@@ -8,16 +8,21 @@
 #include "checkpoint/checkpoint.h"
 
 namespace tug {
-namespace {
-
-// Where the checkpoint has the virtual worker go on.
-uint64_t ClockIn(const Manifest& manifest, uint32_t virtual_worker) {
-  const auto clocks = manifest.clocks();
-  const auto index = static_cast<int>(virtual_worker);
-  return index < clocks.size() ? clocks.at(index) : manifest.version();
+std::vector<size_t> ResidualsToRestore(const View& view, const WorkerPlace& place,
+                                       bool update_per_push) {
+  std::vector<size_t> restored;
+  if (view.restore_path().empty()) return restored;
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+    if (update_per_push || place.start_clocks[i] == view.start_version()) restored.push_back(i);
+  }
+  return restored;
 }
 
-}  // namespace
+bool HasResidualsAt(const Manifest& manifest, uint32_t virtual_worker, uint64_t clock) {
+  const auto& clocks = manifest.clocks();
+  const auto index = static_cast<int>(virtual_worker);
+  return clock == (index < clocks.size() ? clocks.at(index) : manifest.version());
+}
 
 absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
                                                 std::span<const std::string> block_names,
@@ -28,7 +33,7 @@ absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
   ASSIGN_OR_RETURN(const std::optional<ResidualReader> reader,
                    ResidualReader::Open(folder, virtual_worker));
   if (!reader.has_value()) return restored;
-  if (ClockIn(reader->manifest(), virtual_worker) != clock) return restored;
+  if (!HasResidualsAt(reader->manifest(), virtual_worker, clock)) return restored;
   for (uint32_t id = 0; id < table.size(); ++id) {
     const Segment& segment = table.segment(id);
     const SegmentCodec* const codec = codecs.AfterWarmup(segment);

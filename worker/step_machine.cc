@@ -229,7 +229,7 @@ void StepMachine::PullMisfits() {
   for (uint32_t block = options_.blocks; block-- > 0;) {
     const Weights& weights = weights_[block];
     if (weights.open || Fits(weights)) continue;
-    pulls_.push_back(NeedExact() ? PullOrder{block, gate_.last_clock, true} : CurrentPull(block));
+    pulls_.push_back(CurrentPull(block));
   }
 }
 

@@ -142,9 +142,11 @@ class StepMachine {
   DropOrder drop() const { return {drops_.back(), weights_[drops_.back()].open}; }
   // The block that the computation to come lacks: its own, or another one that it reads.
   uint32_t awaited() const;
-  // The block's weights for clock(): asked for at the beginning, or again when what is here
-  // is not whole.
-  PullOrder CurrentPull(uint32_t block) const { return Order(block, clock_, clocks_); }
+  // The block's weights for what comes now, a step at clock() or the last evaluation: requested at
+  // the beginning, or again when what is here does not suffice.
+  PullOrder CurrentPull(uint32_t block) const {
+    return NeedExact() ? PullOrder{block, gate_.last_clock, true} : Order(block, clock_, clocks_);
+  }
   // What it is at, for people who watch. `block`: the one that it computes, or awaits.
   struct Activity {
     Next next = Next::kWaitGate;

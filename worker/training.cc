@@ -178,10 +178,11 @@ absl::Status Training::Build(const View& view) {
         PredictResidualCopyBytes(config.comm().push_codec(), view.blocks(), *table_));
     const StartThreadsOn io(cores_.io);
     residuals_.emplace(
-        ResidualWriter::Options{registered_.run_dir(), BlockNames(view.blocks()), view.timeline()},
+        ResidualWriter::Options{registered_.run_dir(), BlockNames(view.blocks()), view.timeline(),
+                                SyncModeOf(config.sync().policy()).update_per_push},
         *table_);
     options.residuals = &*residuals_;
-    if (view.number() > 1) options.view = view.number();
+    options.view = view.number();
   }
   const PushCodecConfig& codec = config.comm().push_codec();
   // With `auto` through shared memory only residuals that were restored are sent in frames.
@@ -344,17 +345,8 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
     return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
   });
   place.emplace(cores_.exchange);
-  ExchangeOptions options{registered_.job(),
-                          view.timeline(),
-                          view.number(),
-                          LaneNumberOfSegmentFor(view, self),
-                          registered_.config().comm(),
-                          trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
-  options.update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
-  options.frees_gradients = PlacementModeOf(registered_.config()).frees_gradients;
-  options.pull_lanes = PullLanesFor(view, self, registered_.config());
-  options.block_names = BlockNames(view.blocks());
-  options.seed = registered_.config().seed();
+  ExchangeOptions options = ExchangeOptionsOf(registered_.config(), registered_.job(), view, self);
+  if (trace_.has_value()) options.trace = trace_->AddTrack("exchange");
   exchange_ =
       std::make_unique<ExchangeClient>(std::move(options), *table_, std::move(opened.transport));
   return shares_memory;
@@ -363,16 +355,14 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
 // One that joins amid the timeline has virtual workers that went on elsewhere: by then the
 // checkpoint may be gone.
 absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
-  if (view.restore_path().empty()) return false;
   bool any = false;
   const bool update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
   const bool amid = view.number() != view.placement();
   const std::vector<std::string> names = BlockNames(view.blocks());
   const CodecChoice codecs(registered_.config().comm().push_codec(), names);
-  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+  for (const size_t i : ResidualsToRestore(view, place, update_per_push)) {
     const uint32_t virtual_worker = place.virtual_workers[i];
     const uint64_t clock = place.start_clocks[i];
-    if (!update_per_push && clock != view.start_version()) continue;
     absl::StatusOr<RestoredResiduals> restored =
         ReadResiduals(view.restore_path(), names, *table_, codecs, virtual_worker, clock);
     if (!restored.ok() && amid) continue;
@@ -403,32 +393,16 @@ void Training::SetView(const View& view) {
 void Training::TakePlace() {
   exchange_->SetView(
       ViewRequestOf(*view_, WorkerPeer(registered_.node_id()), registered_.config()));
-  ForgetWhatOthersTake();
+  if (residuals_.has_value()) residuals_->OnView(*view_, registered_.node_id());
   board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
 }
 
-// Where every push is an update, versions are no clocks of virtual workers, and nothing is void.
-void Training::ForgetWhatOthersTake() {
-  const bool per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
-  if (!residuals_.has_value() || per_push) return;
-  for (const WorkerAssignment& place : view_->workers()) {
-    for (int i = 0; i < place.virtual_workers_size(); ++i) {
-      if (place.node_id() == registered_.node_id()) {
-        residuals_->Expect(place.virtual_workers(i));
-      } else {
-        residuals_->Forget(place.virtual_workers(i), place.start_clocks(i));
-      }
-    }
-  }
-}
-
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
-  board_.ConfirmReports(sent.steps_size(), sent.evals_size());
   {
     absl::MutexLock lock(&mutex_);
     if (ready_ && residuals_.has_value()) residuals_->OnHeard(sent);
   }
-  board_.SetOrders(ControlBoard::OrdersOf(reply, board_.orders().schedule));
+  board_.OnReply(reply, sent);
 }
 
 const Trace* Training::trace() const {

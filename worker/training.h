@@ -82,8 +82,6 @@ class Training {
   // What the newest view, which is not the one that the exchange was built for, has for this
   // worker.
   void TakePlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What was written of virtual workers that others have in the newest view.
-  void ForgetWhatOthersTake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const View& view);
   // `virtual_workers`: carried at first.
   absl::Status BuildModel(const View& view, const std::vector<uint32_t>& virtual_workers);

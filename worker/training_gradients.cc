@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "base/status_macros.h"
-#include "worker/orders_gate.h"
 #include "worker/training_loop.h"
 
 namespace tug {
@@ -22,7 +21,7 @@ absl::Status TrainingLoop::BindGradients(const Compute& compute, bool last_block
 // The block's gradient of the step before is committed by now, or its weights of this step would
 // not be here: this is the guard, not a wait (but for an answer that was lost).
 absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) {
-  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+  const uint32_t virtual_worker = core_.NumberOf(compute);
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   if (gradient_pool_.has_value()) {
     ASSIGN_OR_RETURN(gradient, TakeGradient(block));
@@ -43,29 +42,22 @@ absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32
   if (buffer != nullptr) return buffer;
   RETURN_IF_ERROR(FinishQueued());  // its push is one to wait for
   const TraceSpan span(options_.trace,
-                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+                       {.kind = TraceKind::kWait, .block = block, .clock = core_.clock()});
   const absl::Time begin = time_.Now();
   while (buffer == nullptr) {
     const std::optional<GradientPool::Pushed> oldest = gradient_pool_->oldest();
     activity_.Set(CurrentActivity::Doing::kWaiting, oldest.has_value() ? oldest->block : block,
-                  machine_.clock(), begin);
+                  core_.clock(), begin);
     bool received = false;
     if (oldest.has_value()) {
       ASSIGN_OR_RETURN(
           received, exchange_.WaitReceived(oldest->block, oldest->virtual_worker, kOrdersInterval));
-      if (!received && WaitsForRoomOnLanes()) continue;
     }
-    if (received) gradient_pool_->OnReceived();
-    buffer = received ? gradient_pool_->Take(block) : gradient_pool_->TakeBeyond(block);
+    buffer = gradient_pool_->TakeAfter(block, received, !core_.WaitsForRoomOnLanes());
   }
   times_.AddWaiting(time_.Now() - begin);
   NoteActivity();
   return buffer;
-}
-
-bool TrainingLoop::WaitsForRoomOnLanes() const {
-  return tug::WaitsForRoomOnLanes(board_.orders(), board_.place().virtual_workers,
-                                  machine_.paused(), view_, options_.virtual_workers);
 }
 
 }  // namespace tug

@@ -6,24 +6,19 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "exchange/codec_choice.h"
-#include "exchange/worker_place.h"
 #include "kernels/bf16.h"
 #include "kernels/cross_entropy.h"
 #include "model/job_model.h"
 #include "proto/placement_mode.h"
-#include "worker/orders_gate.h"
 
 namespace tug {
 namespace {
 
 static_assert(kNoSampleTarget == kernels::kNoTarget);
 
-std::optional<BlockWindow> WindowOf(const JobConfig& config, const Model& model) {
-  if (!PlacementModeOf(config).frees_weights) return std::nullopt;
-  std::optional<uint32_t> tied;
-  if (model.tied_block().has_value()) tied = static_cast<uint32_t>(*model.tied_block());
-  return BlockWindow(static_cast<uint32_t>(model.num_blocks()),
-                     config.placement().prefetch_blocks(), tied);
+std::optional<uint32_t> TiedBlock(const Model& model) {
+  if (!model.tied_block().has_value()) return std::nullopt;
+  return static_cast<uint32_t>(*model.tied_block());
 }
 
 // By block.
@@ -61,7 +56,6 @@ bool BindsBf16(const JobConfig& config) {
 TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                            const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board)
     : options_(std::move(options)),
-      mode_(SyncModeOf(options_.config.sync().policy())),
       table_(table),
       model_(model),
       sampler_(sampler),
@@ -73,13 +67,11 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       bf16_weights_(BindsBf16(options_.config)),
       clips_(ClipsInWorker(options_.config)),
       straggler_(options_.config),
-      window_(WindowOf(options_.config, model_)),
-      machine_(MakeMachineOptions()),
+      window_(WindowOf(options_.config, table_.num_blocks(), TiedBlock(model_))),
+      core_(CoreOptions(), *this, board),
       weights_(table_.num_blocks()),
       weight_memory_(WeightBytes(table_, bf16_weights_), InPlace(options_, table_), window_),
       clip_(options_.config.optimizer(), table_.num_blocks()),
-      due_residuals_(
-          {options_.config.checkpoint().interval(), options_.start_version, mode_.update_per_push}),
       times_(exchange_, options_.trace) {
   AllocateBuffers();
   ChooseRuns();
@@ -91,24 +83,21 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
 
 TrainingLoop::~TrainingLoop() { model_.Synchronize().IgnoreError(); }
 
-StepMachineOptions TrainingLoop::MakeMachineOptions() const {
-  StepMachineOptions machine;
-  machine.blocks = table_.num_blocks();
-  machine.virtual_workers = static_cast<uint32_t>(options_.virtual_workers.size());
-  machine.micro_batches = sampler_.share() / micro_batch_;
-  machine.local_steps = local_;
-  machine.mode = mode_;
-  machine.start_version = options_.start_version;
-  machine.start_clocks = options_.start_clocks;
-  machine.steps = options_.config.train().steps();
-  machine.window = window_;
-  machine.eval_interval = options_.config.train().eval_interval();
-  machine.eval_micro_batches = [this](uint32_t index, bool last) {
-    const uint64_t samples =
-        sampler_.EvalShare(EvalSamples(last), options_.virtual_workers[index]).count;
+WorkerCore::Options TrainingLoop::CoreOptions() const {
+  const auto eval_micro_batches = [this](uint32_t virtual_worker, bool last) {
+    const uint64_t samples = sampler_.EvalShare(EvalSamples(last), virtual_worker).count;
     return static_cast<uint32_t>((samples + micro_batch_ - 1) / micro_batch_);
   };
-  return machine;
+  return {.config = options_.config,
+          .virtual_workers = options_.virtual_workers,
+          .start_clocks = options_.start_clocks,
+          .start_version = options_.start_version,
+          .view = options_.view,
+          .blocks = table_.num_blocks(),
+          .micro_batches = sampler_.share() / micro_batch_,
+          .window = window_,
+          .eval_micro_batches = eval_micro_batches,
+          .saves_residuals = options_.residuals != nullptr};
 }
 
 // With several micro-batches the gradients of all blocks are made in the first one, and are
@@ -162,48 +151,32 @@ void TrainingLoop::ChooseRuns() {
   const BlockSpec& embedding = model_.blocks().blocks(0);
   const CodecChoice codecs(comm.push_codec(), BlockNames(model_.blocks()));
   if (!codecs.Encodes(table_, 0)) pushed_runs_.emplace(embedding, sampler_);
-  if (comm.pull_format() != CommConfig::FP32 || mode_.skips_steps || window_.has_value()) return;
+  if (comm.pull_format() != CommConfig::FP32 || core_.mode().skips_steps || window_.has_value())
+    return;
   pulled_runs_.emplace(embedding, sampler_);
 }
 
 absl::Status TrainingLoop::Run() {
   times_.Begin();
   while (true) {
-    RETURN_IF_ERROR(TakeOrders());
-    if (orders_.go && !std::exchange(running_, true)) RETURN_IF_ERROR(PullFirstWeights());
-    if (machine_.next() != StepMachine::Next::kCompute) RETURN_IF_ERROR(FinishQueued());
+    RETURN_IF_ERROR(core_.TakeOrders());
+    if (core_.next() != WorkerCore::Next::kCompute) RETURN_IF_ERROR(FinishQueued());
     NoteActivity();
-    switch (machine_.next()) {
-      case StepMachine::Next::kFinished:
-        for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-          RETURN_IF_ERROR(SaveResiduals(
-              i, due_residuals_.AtEnd(options_.virtual_workers[i], orders_.final_version)));
-        }
-        board_.SetState({true, machine_.begun().value_or(machine_.clock() - 1), machine_.paused(),
-                         true, schedule_.number, view_});
-        return absl::OkStatus();
-      case StepMachine::Next::kWaitGate:
-        RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
+    switch (core_.next()) {
+      case WorkerCore::Next::kFinished:
+        return core_.OnFinished();
+      case WorkerCore::Next::kAwaitOrders:
+        RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(core_.orders()));
         times_.Begin();  // the wait is no part of the step
         break;
-      case StepMachine::Next::kPull:
-        if (!running_) {
-          RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
-          times_.Begin();
-          break;
-        }
-        Pull(machine_.pull(), EvaluationDue(machine_.pull().clock));
-        machine_.OnPulling();
+      case WorkerCore::Next::kAct:
+        RETURN_IF_ERROR(core_.Act());
         break;
-      case StepMachine::Next::kDrop:
-        RETURN_IF_ERROR(DropWeights(machine_.drop()));
-        machine_.OnDropped();
+      case WorkerCore::Next::kAwaitWeights:
+        RETURN_IF_ERROR(WaitForWeights(core_.awaited()));
         break;
-      case StepMachine::Next::kWaitWeights:
-        RETURN_IF_ERROR(WaitForWeights(machine_.awaited()));
-        break;
-      case StepMachine::Next::kCompute:
-        RETURN_IF_ERROR(RunCompute(machine_.compute()));
+      case WorkerCore::Next::kCompute:
+        RETURN_IF_ERROR(RunCompute(core_.compute()));
         break;
     }
   }
@@ -211,95 +184,34 @@ absl::Status TrainingLoop::Run() {
 
 void TrainingLoop::NoteActivity() {
   using Doing = CurrentActivity::Doing;
-  const StepMachine::Activity now = machine_.activity();
+  const StepMachine::Activity now = core_.activity();
   const Doing doing = now.next == StepMachine::Next::kCompute       ? Doing::kComputing
                       : now.next == StepMachine::Next::kWaitWeights ? Doing::kWaiting
                                                                     : Doing::kResting;
   activity_.Set(doing, now.block, now.clock, time_.Now());
 }
 
-// Not before everyone is ready: a lane that is still in the timeline before would refuse it. With a
-// window the machine says which.
-absl::Status TrainingLoop::PullFirstWeights() {
-  for (uint32_t block = 0; block < table_.num_blocks() && !window_.has_value(); ++block) {
-    Pull(machine_.CurrentPull(block), /*whole=*/false);
-  }
-  // One that joins amid the timeline has nothing of what was passed before.
-  for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-    RETURN_IF_ERROR(SaveResidualsAt(i, machine_.next_clock(i)));
-  }
-  return absl::OkStatus();
-}
-
-// Orders of the coordinator first, then what follows from them is published: once a pause is
-// published, the machine has taken it and begins no further step.
-absl::Status TrainingLoop::TakeOrders() {
-  RETURN_IF_ERROR(board_.cancelled());
-  const bool changed = board_.TakeOrders(orders_);
-  const uint32_t view = view_;
-  RETURN_IF_ERROR(TakePlace());
-  if (changed || view_ != view) machine_.SetGate(GateOf(orders_, options_.virtual_workers));
-  board_.SetState({.started = machine_.begun().has_value(),
-                   .clock = machine_.begun().value_or(0),
-                   .pausing = orders_.pause,
-                   .finished = false,
-                   .schedule = schedule_.number,
-                   .view = view_});
-  return absl::OkStatus();
-}
-
-absl::Status TrainingLoop::TakePlace() {
-  if (orders_.view == view_ || !machine_.CanPutBack()) return absl::OkStatus();
-  const WorkerPlace place = board_.place();
-  std::vector<uint32_t>& carried = options_.virtual_workers;
-  std::vector<StepMachine::Carried> now;
+void TrainingLoop::Carry(const std::vector<uint32_t>& virtual_workers,
+                         const std::vector<std::optional<uint32_t>>& before) {
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients;
-  std::vector<std::optional<uint32_t>> before;
-  const bool same = place.virtual_workers == carried;
-  std::vector<uint32_t> came;  // by index
-  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
-    const auto had = std::find(carried.begin(), carried.end(), place.virtual_workers[i]);
-    if (had == carried.end()) {
-      before.emplace_back(std::nullopt);
-      came.push_back(static_cast<uint32_t>(i));
-      now.push_back({.clock = place.start_clocks[i]});
-      gradients.push_back(NewGradients());
-      continue;
-    }
-    before.emplace_back(static_cast<uint32_t>(had - carried.begin()));
-    now.push_back({.clock = machine_.next_clock(*before.back()), .before = before.back()});
-    gradients.push_back(std::move(gradients_[*before.back()]));
+  for (const std::optional<uint32_t>& had : before) {
+    gradients.push_back(had.has_value() ? std::move(gradients_[*had]) : NewGradients());
   }
-  view_ = orders_.view;
   gradients_ = std::move(gradients);
-  if (same) return absl::OkStatus();
-  carried = place.virtual_workers;
   if (local_steps_.has_value()) local_steps_->Carry(before);
-  exchange_.SetCarried({carried});
-  if (encoded_.has_value()) encoded_->GiveUpAllBut(carried);
-  share_ = {};
-  step_shares_.clear();
-  held_.clear();
-  machine_.Carry(now);
-  for (const uint32_t index : came) {
-    due_residuals_.Forget(carried[index]);
-    came_in_view_[carried[index]] = view_;
-    RETURN_IF_ERROR(SaveResidualsAt(index, machine_.next_clock(index)));
-  }
-  return absl::OkStatus();
+  exchange_.SetCarried({virtual_workers});
+  if (encoded_.has_value()) encoded_->GiveUpAllBut(virtual_workers);
 }
 
 absl::Status TrainingLoop::RunCompute(const Compute compute) {
   const bool last_block = compute.block + 1 == table_.num_blocks();
-  const bool first = compute.phase == ComputePhase::kForward && step_shares_.empty() &&
-                     compute.micro_batch == 0 && compute.block == 0 && compute.local_step == 0;
-  if (first) BeginStep();
+  core_.BeginCompute();
   if (compute.phase == ComputePhase::kBackward) {
     RETURN_IF_ERROR(BindGradients(compute, last_block));
   }
   const bool is_queued = model_.queues() && compute.phase == ComputePhase::kBackward;
-  Computed computed{.compute = compute};
   const absl::Time begin = time_.Now();
+  absl::Duration taken;
   if (options_.tracer) options_.tracer->TraceNextPass(*options_.device_trace, EventOf(compute));
   {
     const TraceSpan span(options_.trace, EventOf(compute));
@@ -310,20 +222,17 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
     } else {
       RETURN_IF_ERROR(RunForward(compute, last_block));
     }
-    computed.taken = time_.Now() - begin;
-    if (!is_queued) RETURN_IF_ERROR(CountTime(compute, computed.taken));
+    taken = time_.Now() - begin;
+    if (!is_queued) RETURN_IF_ERROR(CountTime(compute, taken));
   }
-  const bool evaluating_last = machine_.evaluating_last();
-  computed.effects = machine_.OnComputeDone();
+  const Queued queued{core_.OnComputeDone(), taken};
   RETURN_IF_ERROR(FinishQueued());
   // The block below is the next computation.
   if (is_queued && compute.block > 0) {
-    queued_ = computed;
+    queued_ = queued;
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(Finish(computed));
-  if (computed.effects.evaluation_done) ReportEval(compute, evaluating_last);
-  return absl::OkStatus();
+  return Finish(queued);
 }
 
 absl::Status TrainingLoop::FinishQueued() {
@@ -331,15 +240,15 @@ absl::Status TrainingLoop::FinishQueued() {
   return Finish(*std::exchange(queued_, std::nullopt));
 }
 
-absl::Status TrainingLoop::Finish(const Computed& computed) {
-  const Compute& compute = computed.compute;
+absl::Status TrainingLoop::Finish(const Queued& queued) {
+  const Compute& compute = queued.computed.compute;
   if (model_.queues() && compute.phase == ComputePhase::kBackward) {
     const TraceSpan span(options_.trace, EventOf(compute));
     const absl::Time begin = time_.Now();
     RETURN_IF_ERROR(TakeBackward(compute));
-    RETURN_IF_ERROR(CountTime(compute, computed.taken + (time_.Now() - begin)));
+    RETURN_IF_ERROR(CountTime(compute, queued.taken + (time_.Now() - begin)));
   }
-  return CarryOut(compute, computed.effects);
+  return core_.Finish(queued.computed);
 }
 
 // Within its span of the trace: that is what the step is told to have computed.
@@ -349,26 +258,18 @@ absl::Status TrainingLoop::CountTime(const Compute& compute, absl::Duration take
   return Straggle(compute, taken);
 }
 
-// All pushes and pulls of a step are cut alike; the weights it waits for were asked for by the step
-// before.
-void TrainingLoop::BeginStep() {
-  if (orders_.schedule == schedule_) return;
-  schedule_ = orders_.schedule;
-  exchange_.SetSchedule(schedule_);
-}
-
 TraceEvent TrainingLoop::EventOf(const Compute& compute) const {
   const TraceKind kind = compute.phase == ComputePhase::kForward    ? TraceKind::kForward
                          : compute.phase == ComputePhase::kBackward ? TraceKind::kBackward
                                                                     : TraceKind::kEvaluate;
   return {.kind = kind,
           .block = compute.block,
-          .virtual_worker = options_.virtual_workers[compute.virtual_worker],
+          .virtual_worker = core_.NumberOf(compute),
           .clock = compute.clock};
 }
 
 absl::Status TrainingLoop::Straggle(const Compute& compute, absl::Duration taken) {
-  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+  const uint32_t virtual_worker = core_.NumberOf(compute);
   absl::Duration time = straggler_.Slowdown(virtual_worker, taken);
   const bool ends_step = compute.phase == ComputePhase::kBackward && compute.block == 0 &&
                          IsLastMicroBatch(compute) && IsLastLocalStep(compute);
@@ -401,14 +302,14 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
   model_.Forward(static_cast<int>(compute.block));
   CountHeld();
   if (!evaluating || !last_block) return absl::OkStatus();
-  share_.Add(model_.losses());
+  core_.share().Add(model_.losses());
   return model_.status();
 }
 
 // The host waits for the losses of a model that queues, and the block below with them: a push says
 // how many targets its gradient is a sum over.
 absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
-  if (compute.block + 1 == table_.num_blocks()) share_.Add(model_.losses());
+  if (compute.block + 1 == table_.num_blocks()) core_.share().Add(model_.losses());
   if (!IsLastMicroBatch(compute)) return absl::OkStatus();
   RETURN_IF_ERROR(model_.AwaitGradient(static_cast<int>(compute.block)));
   if (clips_ && !replays_) OnGradient(compute);
@@ -416,7 +317,7 @@ absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
 }
 
 void TrainingLoop::StartTraining(const Compute& compute) {
-  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+  const uint32_t virtual_worker = core_.NumberOf(compute);
   const uint32_t first = compute.micro_batch * micro_batch_;
   const uint64_t step = SampleStep(compute);
   activity_.Set(CurrentActivity::Doing::kReading, 0, compute.clock, time_.Now());
@@ -428,14 +329,14 @@ void TrainingLoop::StartTraining(const Compute& compute) {
   batch.partial = !IsLastMicroBatch(compute);
   batch.dropout = {options_.config.seed(), static_cast<uint32_t>(step),
                    virtual_worker * sampler_.share() + first};
-  if (compute.micro_batch == 0) share_.before_local = share_.sums.targets;
+  if (compute.micro_batch == 0) targets_before_ = core_.share().sums.targets;
   if (encoded_.has_value()) encoded_->encoder().Start(virtual_worker, compute.clock);
   StartModel(batch);
 }
 
 void TrainingLoop::StartModel(const MicroBatch& batch) {
   model_.Start(batch);
-  share_.tokens += batch_.TokenCount();
+  core_.share().tokens += batch_.TokenCount();
 }
 
 uint64_t TrainingLoop::EvalSamples(bool last) const {
@@ -443,9 +344,8 @@ uint64_t TrainingLoop::EvalSamples(bool last) const {
 }
 
 void TrainingLoop::StartEvaluation(const Compute& compute) {
-  const uint64_t eval_samples = EvalSamples(machine_.evaluating_last());
-  const Sampler::Run share =
-      sampler_.EvalShare(eval_samples, options_.virtual_workers[compute.virtual_worker]);
+  const uint64_t eval_samples = EvalSamples(core_.evaluating_last());
+  const Sampler::Run share = sampler_.EvalShare(eval_samples, core_.NumberOf(compute));
   const uint64_t done = uint64_t{compute.micro_batch} * micro_batch_;
   const auto samples = static_cast<uint32_t>(std::min<uint64_t>(micro_batch_, share.count - done));
   sampler_.FillEval(eval_samples, share.first + done, samples, batch_);

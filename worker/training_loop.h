@@ -2,7 +2,6 @@
 #define TUG_WORKER_TRAINING_LOOP_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -24,19 +23,17 @@
 #include "model/model.h"
 #include "model/pass_tracer.h"
 #include "proto/job.pb.h"
-#include "proto/sync_mode.h"
 #include "worker/current_activity.h"
-#include "worker/due_residuals.h"
 #include "worker/embedding_runs.h"
 #include "worker/encoded_gradients.h"
 #include "worker/gradient_clip.h"
 #include "worker/gradient_pool.h"
 #include "worker/local_steps.h"
 #include "worker/residual_writer.h"
-#include "worker/step_machine.h"
 #include "worker/step_times.h"
 #include "worker/straggler.h"
 #include "worker/weight_memory.h"
+#include "worker/worker_core.h"
 
 namespace tug {
 
@@ -70,12 +67,12 @@ struct TrainingLoopOptions {
 // nothing is done with them before.
 bool BindsBf16(const JobConfig& config);
 
-// The compute thread of a worker: carries out what the step machine asks for, and hands gradients
-// and weights to and from the exchange. What a sample is, the sampler knows; what is computed of
-// it, the model. Memory: the weights once, or those of a window (placement.kind ZERO3;
-// worker/weight_memory.h), but for those that are read where the lanes have them; a gradient per
-// virtual worker, or those of a few blocks (worker/gradient_pool.h); with local steps their state
-// (worker/local_steps.h); the model's activations.
+// The compute thread of a worker: carries out what the worker core decides (worker/worker_core.h),
+// and hands gradients and weights to and from the exchange. What a sample is, the sampler knows;
+// what is computed of it, the model. Memory: the weights once, or those of a window (placement.kind
+// ZERO3; worker/weight_memory.h), but for those that are read where the lanes have them; a gradient
+// per virtual worker, or those of a few blocks (worker/gradient_pool.h); with local steps their
+// state (worker/local_steps.h); the model's activations.
 //
 // Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are
 // pushed and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an
@@ -93,13 +90,13 @@ bool BindsBf16(const JobConfig& config);
 // and in local steps, which make the weights that the difference pushed is of. With a norm over all
 // blocks, pushes (and the pulls behind them) wait for the end of the backward pass, and leave in
 // the order of completion.
-class TrainingLoop {
+class TrainingLoop final : private WorkerActions {
  public:
   // REQUIRES: all references outlive the loop.
   TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board);
   // Waits for what the model has queued, which reads and writes memory of the loop.
-  ~TrainingLoop();
+  ~TrainingLoop() override;
 
   // Trains to the end of the job, as far as it is this worker's. Errors: what the board or the
   // exchange was cancelled with. May be called again, for what came to it since
@@ -115,15 +112,6 @@ class TrainingLoop {
   // How long an order of the coordinator may wait for an answer while something is waited for.
   static constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
 
-  // What a virtual worker has seen of a step or an evaluation.
-  struct Share {
-    LossSums sums;
-    uint64_t tokens = 0;        // without padding
-    uint64_t before_local = 0;  // targets before the local step in progress
-
-    void Add(const LossSums& more);
-  };
-
   // The weights of a block: in weight_memory_, or where the lanes have them.
   struct BlockWeights {
     InPlaceWeights in_place;  // what is bound, if not empty
@@ -131,41 +119,27 @@ class TrainingLoop {
   };
 
   // A computation, queued at least, whose effects are not carried out.
-  struct Computed {
-    Compute compute;
+  struct Queued {
+    WorkerCore::Computed computed;
     absl::Duration taken;
-    StepEffects effects;
-  };
-
-  // A push that waits for the end of the backward pass.
-  struct HeldPush {
-    uint32_t block = 0;
-    std::optional<PullOrder> pull;
   };
 
   // ---- training_loop.cc: what comes next, samples, computations ----
 
-  StepMachineOptions MakeMachineOptions() const;
+  WorkerCore::Options CoreOptions() const;
   void AllocateBuffers();
   // From the exchange; pinned, if the model has use of that.
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes);
   // By block, of a virtual worker; null with gradient_pool_.
   std::vector<std::shared_ptr<AlignedBuffer>> NewGradients();
   void ChooseRuns();
-  absl::Status PullFirstWeights();
-  absl::Status TakeOrders();
-  // The virtual workers carried become those of the newest view, as soon as nothing of a step in
-  // progress has been pushed: what was computed of it is void.
-  absl::Status TakePlace();
-  // By value: the machine moves on to the next computation before the effects of this one are
-  // carried out.
+  // By value: the core moves on to the next computation before the effects of this one are carried
+  // out.
   absl::Status RunCompute(Compute compute);
   // What follows from a computation.
-  absl::Status Finish(const Computed& computed);
+  absl::Status Finish(const Queued& queued);
   // The same, of the one that is put off.
   absl::Status FinishQueued();
-  // The first computation of a step is next: the newest schedule takes effect.
-  void BeginStep();
   absl::Status RunForward(const Compute& compute, bool last_block);
   // A backward pass is done: losses and gradient are taken.
   absl::Status TakeBackward(const Compute& compute);
@@ -198,51 +172,37 @@ class TrainingLoop {
   absl::Status BindGradient(const Compute& compute, uint32_t block);
   // With gradient_pool_: memory for the gradient of a block.
   absl::StatusOr<std::shared_ptr<AlignedBuffer>> TakeGradient(uint32_t block);
-  // Whether to wait for a push that lanes have no memory for yet (worker/orders_gate.h).
-  bool WaitsForRoomOnLanes() const;
 
   // ---- training_weights.cc: pulls, waits, what is bound ----
 
-  void Pull(const PullOrder& order, bool whole);
-  // Whether an evaluation at `version` is foreseen.
-  bool EvaluationDue(uint64_t version) const;
+  void Pull(PullRequest request, bool whole) override;
   absl::Status WaitForWeights(uint32_t block);
   absl::Status WaitForWholeWeights(uint32_t block);
   // They have come.
   absl::Status TakeWeights(uint32_t block);
-  // With a window: they are not wanted any more.
-  absl::Status DropWeights(const DropOrder& order);
+  absl::Status Drop(const DropOrder& order) override;
   WeightsView ViewOf(uint32_t block) const;
   absl::Duration FirstPullTimeout() const;
   absl::Status NoAnswer(uint32_t block) const;
   void CountHeld();
 
-  // ---- training_exchange.cc: from gradients to pushes, reports ----
+  // ---- training_exchange.cc: from gradients to pushes, residuals, times ----
 
   std::span<float> GradientOf(const Compute& compute, uint32_t block);
   // The block's gradient is complete, of a local step.
   void OnGradient(const Compute& compute);
   // Its clipping is known: it is scaled, or the local step is taken with it.
   void Settle(const Compute& compute, uint32_t block);
-  absl::Status CarryOut(const Compute& compute, const StepEffects& effects);
-  void PushAndPull(const Compute& compute, const HeldPush& push);
-  void Push(const Compute& compute, uint32_t block);
-  // What the push of a step is a sum of.
-  uint64_t TermsOf(const Share& share) const;
-  absl::StatusOr<std::vector<SegmentResidual>> CopyResiduals(uint32_t virtual_worker);
-  // What pushes of a carried virtual worker, by index, leave out so far is copied for the newest of
-  // the checkpoints that are due (worker/due_residuals.h); those before have nothing of it. Errors:
-  // those of the copy, which may be of what was queued long before.
-  absl::Status SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
-  // It has made its pushes of all clocks before this one.
-  absl::Status SaveResidualsAt(uint32_t index, uint64_t clock);
-  void ReportStep(uint64_t clock);
-  // Steps that are not taken, and what was computed of the one in progress, which is void.
-  absl::Status ReportSkipped();
-  void ReportEval(const Compute& compute, bool final);
+  void SetSchedule(const ExchangeSchedule& schedule) override { exchange_.SetSchedule(schedule); }
+  void Push(const Compute& compute, const PushOrder& order) override;
+  void Carry(const std::vector<uint32_t>& virtual_workers,
+             const std::vector<std::optional<uint32_t>>& before) override;
+  // Errors: those of the copy, which may be of what was queued long before.
+  absl::Status SaveResiduals(const ResidualOrder& order) override;
+  StepReport EndStep(uint64_t clock, uint64_t tokens) override;
+  double ResidualSquares(uint32_t virtual_worker) const override;
 
-  TrainingLoopOptions options_;  // `virtual_workers` are those carried now
-  const SyncMode mode_;
+  const TrainingLoopOptions options_;
   const SegmentTable& table_;
   Model& model_;
   const Sampler& sampler_;
@@ -258,11 +218,7 @@ class TrainingLoop {
   const bool clips_;
   const Straggler straggler_;
   const std::optional<BlockWindow> window_;  // none: all weights are kept
-  StepMachine machine_;
-  ControlBoard::Orders orders_;        // newest taken
-  uint32_t view_ = 0;                  // of the place taken; 0: as it began
-  bool running_ = false;               // the first weights have been asked for
-  ExchangeSchedule schedule_;          // in effect; number 0: the job's own
+  WorkerCore core_;
   std::vector<BlockWeights> weights_;  // by block
   WeightMemory weight_memory_;
   // By carried virtual worker and block. Shared with messages on their way; written again once
@@ -275,18 +231,9 @@ class TrainingLoop {
   GradientClip clip_;         // with clips_
   bool rows_suffice_ = true;  // the other rows of block 0 have no gradient: not even NaN
   std::optional<LocalSteps> local_steps_;
-  std::vector<HeldPush> held_;
-  std::optional<Computed> queued_;  // put off; of a backward pass, not of block 0
+  std::optional<Queued> queued_;  // put off; of a backward pass, not of block 0
   SampleBatch batch_;
-  Share share_;  // of the virtual worker's step or evaluation in progress
-  struct StepShare {
-    uint32_t virtual_worker;  // index among those carried
-    Share share;
-  };
-  std::vector<StepShare> step_shares_;  // of virtual workers done
-  bool stepped_ = false;                // a step has been taken
-  DueResiduals due_residuals_;
-  std::map<uint32_t, uint32_t> came_in_view_;  // by virtual worker that others carried before
+  uint64_t targets_before_ = 0;  // of the share, before the local step in progress
   StepTimes times_;
   CurrentActivity activity_;      // synchronises itself
   uint64_t most_copy_bytes_ = 0;  // that the model has made of weights

@@ -49,14 +49,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   counters.set_encode_seconds(exchange.encode_seconds);
   TellChoices();
   for (const Notice& notice : notices_) *beat.add_notices() = notice;
-  if (!residuals_.has_value()) return;
-  // Nobody takes its virtual workers, or counts it as done, before what it has to say of them is
-  // said.
-  const ResidualWriter::Report report = residuals_->report();
-  for (const CheckpointPart& part : report.parts) *beat.add_parts() = part;
-  if (!report.writing) return;
-  beat.set_pausing(false);
-  beat.set_finished(false);
+  if (residuals_.has_value()) residuals_->AddTo(beat);
 }
 
 // Before it is ready it reads the data, and builds.

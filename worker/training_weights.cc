@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "exchange/worker_place.h"
 #include "kernels/bf16.h"
 #include "worker/training_loop.h"
 
@@ -24,36 +23,24 @@ std::span<const kernels::Bf16> Bf16Elements(const AlignedBuffer& buffer) {
 
 }  // namespace
 
-bool TrainingLoop::EvaluationDue(uint64_t version) const {
-  const uint64_t interval = options_.config.train().eval_interval();
-  return (interval > 0 && version % interval == 0) || version == orders_.final_version;
-}
-
 // REQUIRES: nothing reads the block's weights any more, until these have arrived.
-void TrainingLoop::Pull(const PullOrder& order, bool whole) {
-  BlockWeights& weights = weights_[order.block];
-  if (model_.queues()) model_.ReleaseWeights(static_cast<int>(order.block));
+void TrainingLoop::Pull(PullRequest request, bool whole) {
+  const uint32_t block = request.block;
+  BlockWeights& weights = weights_[block];
+  if (model_.queues()) model_.ReleaseWeights(static_cast<int>(block));
   weights.in_place = {};
-  if (window_.has_value()) weight_memory_.Take(order.block);
-  // Under bsp there is but one version that fits; elsewhere lanes serve the newest.
-  const bool newest = (mode_.update_per_push && !order.exact) || mode_.skips_steps;
-  PullRequest request{
-      .block = order.block,
-      .want = newest ? Want::kAtLeast : Want::kExact,
-      .version = order.clock,
-      // What offloading lanes send lies in copies, of which there should be few. What a device
-      // copies is in memory of the worker's own, which can be pinned.
-      .allow_in_place =
-          mode_.in_place && options_.config.placement().offload_dir().empty() && !model_.queues(),
-      .virtual_workers =
-          FirstRun(std::span(options_.virtual_workers).subspan(order.first_taker, order.takers))};
+  if (window_.has_value()) weight_memory_.Take(block);
+  // What offloading lanes send lies in copies, of which there should be few. What a device copies
+  // is in memory of the worker's own, which can be pinned.
+  request.allow_in_place = core_.mode().in_place &&
+                           options_.config.placement().offload_dir().empty() && !model_.queues();
   if (bf16_weights_) {
-    request.bf16_destination = Bf16Elements(weight_memory_.of(order.block));
+    request.bf16_destination = Bf16Elements(weight_memory_.of(block));
   } else {
-    request.destination = weight_memory_.of(order.block).floats();
+    request.destination = weight_memory_.of(block).floats();
   }
-  weights.whole = whole || order.exact || order.block > 0 || !pulled_runs_.has_value();
-  if (!weights.whole) request.runs = pulled_runs_->Of(order.clock, options_.virtual_workers);
+  weights.whole = whole || block > 0 || !pulled_runs_.has_value();
+  if (!weights.whole) request.runs = pulled_runs_->Of(request.version, core_.virtual_workers());
   exchange_.Pull(std::move(request));
 }
 
@@ -61,19 +48,15 @@ void TrainingLoop::Pull(const PullOrder& order, bool whole) {
 // behind us, and goes on only when the coordinator has our answer.
 absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
   const TraceSpan span(options_.trace,
-                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+                       {.kind = TraceKind::kWait, .block = block, .clock = core_.clock()});
   const absl::Time begin = time_.Now();
   while (true) {
     ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
     if (pulled) break;
-    const uint32_t view = view_;
-    RETURN_IF_ERROR(TakeOrders());
-    if (view_ != view) return absl::OkStatus();  // something else is next
-    // Later weights may wait for a straggler, also the first ones of a worker that joins; those
-    // that a timeline begins with are there before anyone may go, but for those of one whose clock
-    // in the checkpoint is ahead of others'.
-    const bool first = !stepped_ && machine_.clock() == options_.start_version &&
-                       (options_.start_version == 0 || !mode_.update_per_push);
+    const uint32_t view = core_.view();
+    RETURN_IF_ERROR(core_.TakeOrders());
+    if (core_.view() != view) return absl::OkStatus();  // something else is next
+    const bool first = core_.AwaitsFirstWeights();
     if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
   }
   times_.AddWaiting(time_.Now() - begin);
@@ -85,20 +68,10 @@ absl::Status TrainingLoop::TakeWeights(uint32_t block) {
   weights.in_place = exchange_.TakeInPlace(block);
   if (weights.in_place.leases.empty()) weight_memory_.OnCopied(block);
   model_.BindWeights(static_cast<int>(block), ViewOf(block));
-  const ExchangeClient::Versions versions = exchange_.PulledVersions(block);
-  const uint64_t updates =
-      mode_.update_per_push ? options_.config.cluster().virtual_workers() : 1;  // in a step
-  if (block == 0 && mode_.update_per_push) {
-    due_residuals_.OnWeights(versions.lowest / updates);
-    for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-      RETURN_IF_ERROR(SaveResidualsAt(i, machine_.next_clock(i)));
-    }
-  }
-  machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
-  return ReportSkipped();
+  return core_.OnWeights(block, exchange_.PulledVersions(block));
 }
 
-absl::Status TrainingLoop::DropWeights(const DropOrder& order) {
+absl::Status TrainingLoop::Drop(const DropOrder& order) {
   if (order.open) RETURN_IF_ERROR(exchange_.GiveUpPull(order.block));
   model_.ReleaseWeights(static_cast<int>(order.block));
   weights_[order.block].in_place = {};
@@ -141,9 +114,9 @@ HeldBytes TrainingLoop::held() const {
 absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
   if (weights_[block].whole) return absl::OkStatus();
   const TraceSpan span(options_.trace,
-                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+                       {.kind = TraceKind::kWait, .block = block, .clock = core_.clock()});
   const absl::Time begin = time_.Now();
-  Pull(machine_.CurrentPull(block), /*whole=*/true);
+  core_.PullWhole(block);
   while (true) {
     RETURN_IF_ERROR(board_.cancelled());
     ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
