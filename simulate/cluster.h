@@ -112,6 +112,8 @@ struct SimulationResult {
   // push is an update.
   std::vector<std::vector<float>> saved_weights;
   std::vector<std::vector<uint64_t>> saved_clocks;
+  // By block: the residuals of all virtual workers that it has, added up.
+  std::vector<std::vector<float>> saved_residuals;
   uint64_t most_held_beyond_bytes = 0;  // most_held_bytes, but beyond a lane's segments and parking
   std::vector<std::string> broken_checkpoints;  // what is wrong with one that was committed
   // Hash of every block of every checkpoint that was committed.

@@ -52,6 +52,7 @@ void CoordinatorActions::LookAt(const Manifest& manifest) {
   std::vector<std::vector<float>> blocks(table.num_blocks());
   for (uint32_t b = 0; b < blocks.size(); ++b) blocks[b].resize(table.block_elements(b));
   result_.saved_clocks.assign(table.size(), {});
+  std::vector<std::vector<float>> residuals = blocks;
   std::vector<int> found(table.size());
   for (const ManifestFile& file : manifest.files()) {
     for (const auto& [id, stored] : world_.store.files[file.name()]) {
@@ -60,6 +61,12 @@ void CoordinatorActions::LookAt(const Manifest& manifest) {
       std::copy(stored.weights.begin(), stored.weights.end(),
                 blocks[segment.block].begin() + static_cast<ptrdiff_t>(segment.begin));
       result_.saved_clocks[id] = stored.clocks;
+    }
+    for (const auto& [id, values] : world_.store.residuals[file.name()].segments) {
+      const Segment& segment = table.segment(id);
+      for (size_t e = 0; e < segment.elements(); ++e) {
+        residuals[segment.block][segment.begin + e] += values[e];
+      }
     }
   }
   for (uint32_t id = 0; id < found.size(); ++id) {
@@ -71,6 +78,7 @@ void CoordinatorActions::LookAt(const Manifest& manifest) {
     result_.checkpoint_hashes[{b, version}] = HashOf(blocks[b]);
   }
   result_.saved_weights = std::move(blocks);
+  result_.saved_residuals = std::move(residuals);
 }
 
 void CoordinatorActions::Do(const StepCompleted& step) {

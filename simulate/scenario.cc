@@ -175,7 +175,10 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
     optimizer.set_clip(kClips[draw.Below(3)]);
     DrawFormats(draw, sync, *job.mutable_comm());
   }
-  if (draw.OneIn(8)) {
+  // Where every push is an update, the weights' sum is known but for what codecs leave out.
+  if (mode.update_per_push && draw.OneIn(3)) {
+    DrawFormats(draw, sync, *job.mutable_comm());
+  } else if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);
     options.poisoned_clock = 7;
   }
@@ -335,6 +338,7 @@ void ChooseErrorFeedback(Scenario& scenario) {
   const CodecRow* const row = FindCodec(codec.codec_case());
   const bool moves = std::ranges::any_of(scenario.options.faults, MovesWorker, &FaultEvent::kind);
   codec.set_error_feedback(row != nullptr && !row->unbiased && !(moves && scenario.same_bits));
+  scenario.conserves = scenario.counts_pushes && codec.error_feedback() && !moves;
 }
 
 // Of the job alone, not of who computes it.
@@ -461,6 +465,7 @@ Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
   Draw draw(before.seed * 0xD1B54A32D192ED03u + 1);
   Scenario scenario = before;
   scenario.resumed = true;
+  scenario.conserves = false;
   scenario.may_fail = false;
   SimulationOptions& options = scenario.options;
   options.seed = before.seed + 1;  // names the job

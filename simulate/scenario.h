@@ -22,6 +22,7 @@ struct Scenario {
   bool same_bits = false;  // as `undisturbed`
   bool counts_pushes =
       false;                  // every push is an update, and the weights say how often each was one
+  bool conserves = false;     // with error feedback, what pushes left out is in the last checkpoint
   bool resumed = false;       // it begins with the checkpoint of another run
   bool stops = false;         // is asked to, before its last step maybe
   bool one_timeline = false;  // no loss of the scenario takes the job back to a checkpoint

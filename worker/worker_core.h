@@ -35,7 +35,6 @@
 #include "exchange/worker_place.h"
 #include "model/block_window.h"
 #include "model/model.h"
-#include "proto/job.pb.h"
 #include "proto/sync_mode.h"
 #include "worker/due_residuals.h"
 #include "worker/step_machine.h"
