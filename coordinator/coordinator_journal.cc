@@ -211,6 +211,7 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
 
 void Coordinator::OnTakenUp(absl::Time now) {
   Keep(now, [](JournalRecord& record) { record.mutable_taken_up(); });
+  own_pauses_.Pass(now);  // it may be stopped before its first tick
   for (const auto& [id, unused] : membership_.members()) {
     Member& member = *membership_.Find(id);
     member.last_heard = now;

@@ -73,6 +73,14 @@ TEST_F(JournaledJob, MembersCountAsHeardOfWhenTheJobIsTakenUp) {
   EXPECT_EQ(again->OnStatus(later).nodes_size(), 1) << "who did not come back is lost";
 }
 
+TEST_F(JournaledJob, ASuccessorThatIsStoppedBeforeItsFirstTickLosesNobody) {
+  job_.Run(1, 2);
+  const auto again = Again();
+  again->OnTakenUp(job_.now());
+  again->OnTick(job_.now() + absl::Seconds(50));
+  EXPECT_EQ(again->OnStatus(job_.now()).nodes_size(), 3);
+}
+
 TEST_F(JournaledJob, OneThatHadEndedTellsEveryoneAgainAndThenEnds) {
   job_.Run(1, 2);
   HeartbeatRequest failure = job_.ReadyBeat(2);
@@ -86,7 +94,9 @@ TEST_F(JournaledJob, OneThatHadEndedTellsEveryoneAgainAndThenEnds) {
     EXPECT_FALSE(std::holds_alternative<JobEnded>(action));
   }
   EXPECT_EQ(again->OnHeartbeat(job_.ReadyBeat(1), job_.now())->phase(), FAILED);
-  again->OnTick(job_.now() + again->told_grace());
+  for (absl::Duration d; d <= again->told_grace(); d += absl::Milliseconds(100)) {
+    again->OnTick(job_.now() + d);
+  }
   const auto actions = again->TakeActions();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_THAT(std::string(std::get<JobEnded>(actions[0]).status.message()), HasSubstr("no text"));
