@@ -255,12 +255,10 @@ absl::StatusOr<Ticket> ExternalWorker::Push(uint32_t block, const float* gradien
   const std::span<const std::byte> bytes = Sendable(block, gradient);
   const Ticket ticket = clocks_.Push(block);
   share_.terms = count;
-  exchange_->Push({.block = block,
-                   .virtual_worker = virtual_worker_,
-                   .virtual_worker_count = 1,
-                   .clock = MeaningOf(ticket).clock,
-                   .token_count = count,
-                   .gradient = memory_->LeaseOut(bytes, ticket)});
+  PushRequest request = member_->PushAt(block, MeaningOf(ticket).clock);
+  request.token_count = count;
+  request.gradient = memory_->LeaseOut(bytes, ticket);
+  exchange_->Push(std::move(request));
   return ticket;
 }
 
@@ -274,13 +272,9 @@ absl::StatusOr<Ticket> ExternalWorker::Pull(uint32_t block, float* weights) {
   }
   RETURN_IF_ERROR(CheckNotFailed());
   const Ticket ticket = clocks_.Pull(block);
-  // The last weights are those that everybody's pushes have made.
-  const bool last = update_per_push_ && all_steps_done_;
-  exchange_->Pull({.block = block,
-                   .want = update_per_push_ && !last ? Want::kAtLeast : Want::kExact,
-                   .version = last ? member_->last_clock() : MeaningOf(ticket).clock,
-                   .destination = std::span<float>(weights, table_.block_elements(block)),
-                   .virtual_workers = {virtual_worker_, 1}});
+  PullRequest request = member_->PullAt(block, MeaningOf(ticket).clock);
+  request.destination = std::span<float>(weights, table_.block_elements(block));
+  exchange_->Pull(std::move(request));
   return ticket;
 }
 

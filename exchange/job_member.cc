@@ -1,6 +1,5 @@
 #include "exchange/job_member.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -8,7 +7,6 @@
 #include "exchange/worker_place.h"
 #include "proto/heartbeat_loop.h"
 #include "proto/join_job.h"
-#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -29,8 +27,8 @@ JobMember::JobMember(std::unique_ptr<ControlClient> client, RegisterReply regist
                      std::function<void(const absl::Status&)> on_end)
     : client_(std::move(client)),
       registered_(std::move(registered)),
-      update_per_push_(SyncModeOf(registered_.config().sync().policy()).update_per_push),
       on_end_(std::move(on_end)),
+      core_(registered_.config(), board_),
       thread_([this] {
         const absl::Status end = Beat();
         {
@@ -58,26 +56,18 @@ absl::Status JobMember::Beat() {
   callbacks.on_view = [this](const View& view) {
     absl::MutexLock lock(&mutex_);
     view_ = view;
-    const WorkerPlace place = PlaceOf(view, registered_.node_id());
-    if (!place.virtual_workers.empty()) virtual_worker_ = place.virtual_workers[0];
+    core_.SetPlace(PlaceOf(view, registered_.node_id()));
     return absl::OkStatus();
   };
   callbacks.on_reply = [this](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
-    board_.ConfirmReports(sent.steps_size(), sent.evals_size());
-    TakeOrders(reply);
+    absl::MutexLock lock(&mutex_);
+    core_.OnReply(reply, sent);
   };
   callbacks.failure = [this] {
     absl::MutexLock lock(&mutex_);
     return leaving_;
   };
   return BeatUntilEnd(*client_, registered_, callbacks);
-}
-
-void JobMember::TakeOrders(const HeartbeatReply& reply) {
-  absl::MutexLock lock(&mutex_);
-  orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
-  state_.pausing = orders_.pause;
-  board_.SetState(state_);
 }
 
 absl::Status JobMember::WhyEnded() const {
@@ -107,52 +97,35 @@ void JobMember::SetReady(std::function<uint64_t()> shared_bytes,
 absl::Status JobMember::WaitForGo() {
   absl::MutexLock lock(&mutex_);
   const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return orders_.go || end_.has_value();
+    return core_.go() || end_.has_value();
   };
   mutex_.Await(absl::Condition(&there));
   return end_.has_value() ? WhyEnded() : absl::OkStatus();
 }
 
-bool JobMember::NoSuchStep(uint64_t clock) const {
-  if (!orders_.go) return false;
-  if (!update_per_push_) return orders_.final_version > 0 && clock >= orders_.final_version;
-  return !orders_.final_clocks.empty() && clock >= orders_.final_clocks.at(virtual_worker_);
-}
-
-// As StepMachine does at its gate.
-bool JobMember::MayBegin(uint64_t clock) const {
-  if (!orders_.go || NoSuchStep(clock)) return false;
-  if (!update_per_push_) return !orders_.pause;
-  const bool held = orders_.pause || clock >= registered_.config().train().steps();
-  return !held || !orders_.final_clocks.empty();
-}
-
-uint64_t JobMember::last_clock() const {
-  absl::MutexLock lock(&mutex_);
-  uint64_t last = 0;
-  for (const uint64_t clock : orders_.final_clocks) last = std::max(last, clock);
-  return last;
-}
-
 absl::StatusOr<bool> JobMember::BeginStep(uint64_t clock) {
   absl::MutexLock lock(&mutex_);
-  const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return end_.has_value() || NoSuchStep(clock) || MayBegin(clock);
+  const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return end_.has_value() || core_.MayBegin(clock) != ProgramCore::Verdict::kWait;
   };
   mutex_.Await(absl::Condition(&decided));
   if (end_.has_value() && !end_->ok()) return *end_;
-  if (end_.has_value() || NoSuchStep(clock)) return false;
-  state_.started = true;
-  state_.clock = clock;
-  schedule_ = orders_.schedule;
-  state_.schedule = schedule_.number;
-  board_.SetState(state_);
-  return true;
+  return !end_.has_value() && core_.TryBegin(clock) == ProgramCore::Verdict::kBegin;
 }
 
 ExchangeSchedule JobMember::schedule() const {
   absl::MutexLock lock(&mutex_);
-  return schedule_;
+  return core_.schedule();
+}
+
+PushRequest JobMember::PushAt(uint32_t block, uint64_t clock) const {
+  absl::MutexLock lock(&mutex_);
+  return core_.PushAt(block, clock);
+}
+
+PullRequest JobMember::PullAt(uint32_t block, uint64_t clock) const {
+  absl::MutexLock lock(&mutex_);
+  return core_.PullAt(block, clock);
 }
 
 void JobMember::Leave(const absl::Status& why) {
@@ -162,8 +135,7 @@ void JobMember::Leave(const absl::Status& why) {
 
 absl::Status JobMember::Finish() {
   absl::MutexLock lock(&mutex_);
-  state_.finished = true;
-  board_.SetState(state_);
+  core_.Finish();
   const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return end_.has_value(); };
   mutex_.Await(absl::Condition(&ended));
   return *end_;

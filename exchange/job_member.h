@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/process_memory.h"
 #include "exchange/control_board.h"
+#include "exchange/program_core.h"
 #include "proto/control_client.h"
 
 namespace tug {
@@ -24,8 +25,7 @@ namespace tug {
 //   Join -> WaitForView -> SetReady -> WaitForGo -> BeginStep(0), ReportStep, BeginStep(1), ...
 //   false -> Finish
 //
-// An order to pause is acknowledged by the heartbeat's thread at once, whatever the program is
-// doing: the same lock guards the gate, so no step begins after it. Thread-safe.
+// Thread-safe.
 class JobMember {
  public:
   // Registers, when there is room (proto/join_job.h). `on_end` is called once, on the thread of the
@@ -54,14 +54,13 @@ class JobMember {
   // Blocks until step `clock` may begin (true), or there is no such step (false). REQUIRES: called
   // for start_version, start_version + 1, ... Errors: why the job ended.
   absl::StatusOr<bool> BeginStep(uint64_t clock);
-  // What the step that began last is to be exchanged by.
+  // As ProgramCore.
   ExchangeSchedule schedule() const;
+  PushRequest PushAt(uint32_t block, uint64_t clock) const;
+  PullRequest PullAt(uint32_t block, uint64_t clock) const;
   void ReportStep(StepReport report) { board_.AddStep(std::move(report)); }
   // This member cannot go on: the job fails with `why`.
   void Leave(const absl::Status& why);
-  // After BeginStep's false, where every push is an update: no virtual worker takes a step at this
-  // clock or later.
-  uint64_t last_clock() const;
   // After BeginStep's false: blocks until the job has ended. Errors: why, if not in order.
   absl::Status Finish();
 
@@ -70,28 +69,21 @@ class JobMember {
             std::function<void(const absl::Status&)> on_end);
 
   absl::Status Beat();
-  void TakeOrders(const HeartbeatReply& reply);
   // Waits ended by the end of the job: why.
   absl::Status WhyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool NoSuchStep(uint64_t clock) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayBegin(uint64_t clock) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<ControlClient> client_;
   const RegisterReply registered_;
-  const bool update_per_push_;  // of its policy
   const std::function<void(const absl::Status&)> on_end_;
   ControlBoard board_;  // synchronises itself
 
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
-  size_t virtual_worker_ ABSL_GUARDED_BY(mutex_) = 0;  // once there is a view
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);            // once ready
   std::function<uint64_t()> most_outstanding_bytes_ ABSL_GUARDED_BY(mutex_);  // once ready
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
-  ControlBoard::Orders orders_ ABSL_GUARDED_BY(mutex_);
-  ControlBoard::State state_ ABSL_GUARDED_BY(mutex_);
-  ExchangeSchedule schedule_ ABSL_GUARDED_BY(mutex_);  // of the step that began last
+  ProgramCore core_ ABSL_GUARDED_BY(mutex_);
   absl::Status leaving_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: starts when all above is there

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "exchange/view_lanes.h"
 #include "simulate/coordinator_actions.h"
+#include "simulate/program_node.h"
 #include "simulate/server_node.h"
 #include "simulate/worker_node.h"
 
@@ -141,6 +142,8 @@ void ClusterRun::StartNode(NodeKind kind, bool spare) {
   if (kind == SERVER) {
     node = std::make_unique<SimulatedServer>(world_, kind, incarnation_++, do_register, heartbeat,
                                              spare);
+  } else if (options_.config.model().external()) {
+    node = std::make_unique<SimulatedProgram>(world_, kind, incarnation_++, do_register, heartbeat);
   } else {
     node = std::make_unique<SimulatedWorker>(world_, kind, incarnation_++, do_register, heartbeat);
   }

@@ -114,6 +114,9 @@ void SimulatedNode::Register() {
   if (hosts > 0) request.set_host_id(1 + incarnation_ % hosts);
   request.set_incarnation(incarnation_);
   request.set_spare(spare_);
+  if (kind_ == WORKER && world_.options.config.model().external()) {
+    *request.mutable_blocks() = world_.options.blocks;
+  }
   absl::StatusOr<RegisterReply> reply = register_(request);
   // Whose place it is to take is not missed yet, or it has waited for that in vain and is started
   // again, or there is no coordinator.

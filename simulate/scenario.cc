@@ -122,9 +122,10 @@ void DrawCodec(Draw& draw, PushCodecConfig& codec) {
 
 // Checkpoints are of whole weights, so where changes are pulled the job that they are compared with
 // takes its own where this one does.
-void DrawFormats(Draw& draw, const SyncConfig& sync, CommConfig& comm) {
+void DrawFormats(Draw& draw, const SyncConfig& sync, bool external, CommConfig& comm) {
   if (draw.OneIn(4)) comm.set_pull_format(draw.OneIn(2) ? CommConfig::BF16 : CommConfig::INT8);
   if (sync.policy() == SyncConfig::BSP && draw.OneIn(7)) comm.set_pull_format(CommConfig::CHANGES);
+  if (external && comm.pull_format() == CommConfig::CHANGES) comm.set_pull_format(CommConfig::BF16);
   if (draw.OneIn(2)) DrawCodec(draw, *comm.mutable_push_codec());
 }
 
@@ -145,11 +146,13 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
   const SyncConfig::Policy drawn = kPolicies[draw.Below(std::size(kPolicies))];
   sync.set_policy(sums ? SyncConfig::BSP : drawn);
   const SyncMode& mode = SyncModeOf(sync.policy());
+  const bool external = !sums && !mode.skips_steps && draw.OneIn(8);
+  job.mutable_model()->set_external(external);
   sync.set_staleness(draw.Below(3));
   sync.set_backups(1);
   sync.set_replicas(1);
   sync.set_staleness_scaling(SyncConfig::NONE);
-  sync.set_local_steps(mode.update_per_push || !draw.OneIn(8) ? 1 : 2);
+  sync.set_local_steps(mode.update_per_push || external || !draw.OneIn(8) ? 1 : 2);
   if (sync.local_steps() > 1) {
     sync.mutable_outer()->set_learning_rate(0.01);
     sync.mutable_outer()->set_momentum(0.9);
@@ -173,11 +176,11 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
     constexpr OptimizerConfig::Clip kClips[] = {OptimizerConfig::OFF, OptimizerConfig::GLOBAL,
                                                 OptimizerConfig::PER_BLOCK};
     optimizer.set_clip(kClips[draw.Below(3)]);
-    DrawFormats(draw, sync, *job.mutable_comm());
+    DrawFormats(draw, sync, external, *job.mutable_comm());
   }
   // Where every push is an update, the weights' sum is known but for what codecs leave out.
   if (mode.update_per_push && draw.OneIn(3)) {
-    DrawFormats(draw, sync, *job.mutable_comm());
+    DrawFormats(draw, sync, external, *job.mutable_comm());
   } else if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);
     options.poisoned_clock = 7;
@@ -214,6 +217,12 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
   if (draw.OneIn(2)) options.network.drop_probability = draw.From(1, 10) * 0.01;
   options.beat_interval = absl::Milliseconds(40);
   options.max_compute = absl::Milliseconds(4);
+  if (options.config.model().external()) {
+    cluster.set_workers(cluster.virtual_workers());
+    cluster.set_spare_servers(0);
+    sync.set_replicas(1);
+    options.config.clear_straggler();
+  }
   if (!draw.OneIn(16)) return;
   // A hundred steps between two heartbeats.
   options.max_compute = absl::Microseconds(100);
@@ -272,9 +281,9 @@ bool MovesWorker(FaultKind kind) {
          kind == FaultKind::kLeaveWorker;
 }
 
-// Whether it befalls a job with sync.policy BACKUP too, which does not outlive the loss of a node:
-// it is to fail in order.
-bool IsForBackup(const FaultEvent& fault) {
+// Whether it befalls a job too that does not outlive the loss of a node (GoesOnWithoutANode): it is
+// to fail in order.
+bool MayBefallAnyJob(const FaultEvent& fault) {
   return LosesNobody(fault.kind) || fault.kind == FaultKind::kKillWorker ||
          fault.kind == FaultKind::kKillServer;
 }
@@ -282,12 +291,12 @@ bool IsForBackup(const FaultEvent& fault) {
 void DrawFaults(Draw& draw, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   const JobConfig& job = options.config;
-  const bool skips_steps = SyncModeOf(job.sync().policy()).skips_steps;
+  const bool fails = !GoesOnWithoutANode(job);
   const uint32_t count = draw.OneIn(10) ? 0 : draw.From(1, 4);
   for (uint32_t i = 0; i < count; ++i) {
     FaultEvent fault = DrawFault(draw);
-    if (skips_steps && (!IsForBackup(fault) || draw.OneIn(2))) continue;
-    scenario.may_fail |= skips_steps && !LosesNobody(fault.kind);
+    if (fails && (!MayBefallAnyJob(fault) || draw.OneIn(2))) continue;
+    scenario.may_fail |= fails && !LosesNobody(fault.kind);
     // With others that take over, a worker of a job that runs need not be replaced, unless it is
     // the last one.
     const bool last = job.cluster().workers() <= count;
@@ -338,7 +347,8 @@ void ChooseErrorFeedback(Scenario& scenario) {
   const CodecRow* const row = FindCodec(codec.codec_case());
   const bool moves = std::ranges::any_of(scenario.options.faults, MovesWorker, &FaultEvent::kind);
   codec.set_error_feedback(row != nullptr && !row->unbiased && !(moves && scenario.same_bits));
-  scenario.conserves = scenario.counts_pushes && codec.error_feedback() && !moves;
+  scenario.conserves =
+      scenario.counts_pushes && KeepsResiduals(scenario.options.config) && !moves;
 }
 
 // Of the job alone, not of who computes it.
@@ -358,7 +368,7 @@ void DescribeUndisturbed(Scenario& scenario) {
   }
   ClusterConfig& cluster = *undisturbed.config.mutable_cluster();
   cluster.set_servers(1);
-  cluster.set_workers(1);
+  cluster.set_workers(undisturbed.config.model().external() ? cluster.virtual_workers() : 1);
   cluster.set_lanes_per_server(1);
   cluster.set_spare_servers(0);
   undisturbed.config.mutable_sync()->set_replicas(1);
@@ -473,7 +483,9 @@ Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
   ClusterConfig& cluster = *options.config.mutable_cluster();
   const bool copies = options.config.sync().replicas() > 1;
   cluster.set_servers(draw.From(copies ? 2 : 1, 3));
-  cluster.set_workers(draw.From(1, std::min(4u, cluster.virtual_workers())));
+  if (!options.config.model().external()) {
+    cluster.set_workers(draw.From(1, std::min(4u, cluster.virtual_workers())));
+  }
   DrawFaults(draw, scenario);
   if (options.config.comm().push_codec().error_feedback() && before.same_bits) {
     std::erase_if(options.faults, [](const FaultEvent& f) { return MovesWorker(f.kind); });

@@ -19,18 +19,18 @@ const char* CodecName(const JobConfig& job) {
 std::string Scenario::Text() const {
   const JobConfig& job = options.config;
   const ClusterConfig& cluster = job.cluster();
-  std::string text =
-      absl::StrCat(SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(), " workers for ",
-                   cluster.virtual_workers(), " virtual workers, ", cluster.servers(),
-                   " servers of ", cluster.lanes_per_server(), " lanes, ", cluster.spare_servers(),
-                   " spare, replicas ", job.sync().replicas(), ", on_worker_loss ",
-                   FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
-                   OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
-                   CommConfig::Format_Name(job.comm().pull_format()), ", codec ", CodecName(job),
-                   job.comm().push_codec().error_feedback() ? " with error feedback" : "",
-                   "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
-                   options.network.drop_probability * 100, "% are lost, ",
-                   options.network.repeat_probability * 100, "% come twice");
+  std::string text = absl::StrCat(
+      SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(),
+      job.model().external() ? " programs for " : " workers for ", cluster.virtual_workers(),
+      " virtual workers, ", cluster.servers(), " servers of ", cluster.lanes_per_server(),
+      " lanes, ", cluster.spare_servers(), " spare, replicas ", job.sync().replicas(),
+      ", on_worker_loss ", FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
+      OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
+      CommConfig::Format_Name(job.comm().pull_format()), ", codec ", CodecName(job),
+      job.comm().push_codec().error_feedback() ? " with error feedback" : "",
+      "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
+      options.network.drop_probability * 100, "% are lost, ",
+      options.network.repeat_probability * 100, "% come twice");
   absl::StrAppend(&text, "; repeats after ", job.comm().resend_ms(), " ms, lanes park ",
                   options.parking_bytes, " bytes");
   if (options.faults.empty()) absl::StrAppend(&text, "; no faults");

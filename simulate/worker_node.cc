@@ -25,9 +25,7 @@ constexpr uint32_t kMicroBatches = 2;
 
 void SimulatedWorker::OnView(const View& view) {
   if (view.timeline() != timeline_) return Begin(view);
-  const PeerId self = WorkerPeer(node_id_);
-  TUG_CHECK(ConnectToLanes(view, self, *transport_).ok());
-  exchange_->SetView(ViewRequestOf(view, self, config_), world_.time.Now());
+  exchange_->SetView(view);
   parts_->OnView(view, node_id_);
   board_->SetPlace(view.number(), PlaceOf(view, node_id_));
   Advance();
@@ -49,47 +47,13 @@ void SimulatedWorker::Begin(const View& view) {
   steps_taken_.assign(place.virtual_workers.size(), 0);
   gradients_.assign(place.virtual_workers.size(),
                     std::vector<std::shared_ptr<AlignedBuffer>>(weights_.size()));
-  BuildExchange(view);
+  exchange_.reset();
+  exchange_ = std::make_unique<SimulatedExchange>(world_, config_, job_, view, node_id_, [this] {
+    if (!frozen()) LookForMail();
+  });
   BuildCore(view, place);
   parts_ = std::make_unique<ResidualParts>(core_->mode().update_per_push);
   if (KeepsResiduals(config_)) RestoreResiduals(view, place);
-}
-
-void SimulatedWorker::BuildExchange(const View& view) {
-  const PeerId self = WorkerPeer(node_id_);
-  planted_ = PlantedWorker(world_.options.plant);
-  ExchangeOptions options = ExchangeOptionsOf(config_, job_, view, self);
-  if (world_.options.plant == PlantedBug::kPatience) {
-    options.comm.set_resend_ms(50 * options.comm.resend_ms());
-  }
-  unreceived_ = 0;
-  transport_.reset();
-  exchange_.reset();
-  open_ = std::make_unique<OpenRequests>(world_.table.num_blocks(), options.frees_gradients);
-  exchange_ = std::make_unique<Exchange>(
-      std::move(options), world_.table,
-      ExchangeSinks{
-          .send =
-              [this](Outgoing m) {
-                planted_.Change(m);
-                transport_->Send(std::move(m)).IgnoreError();
-              },
-          .pulled = [this](BlockPulled e) { open_->OnEvent(std::move(e), world_.time.Now()); },
-          .committed =
-              [this](PushCommitted e) {
-                const absl::Status kept = open_->OnEvent(e, world_.time.Now());
-                TUG_CHECK(kept.ok()) << kept.ToString();
-              },
-          .received =
-              [this](PushReceived e) {
-                open_->OnEvent(e);
-                --unreceived_;
-              },
-          .deferred = [this](PushDeferred e) { open_->OnEvent(e); }});
-  transport_ = world_.network.NewEndpoint(self, [this] {
-    if (!frozen()) LookForMail();
-  });
-  TUG_CHECK(ConnectToLanes(view, self, *transport_).ok());
 }
 
 void SimulatedWorker::BuildCore(const View& view, const WorkerPlace& place) {
@@ -134,17 +98,14 @@ void SimulatedWorker::RestoreResiduals(const View& view, const WorkerPlace& plac
         residuals.push_back({segment, AlignedBuffer(values.size() * sizeof(float))});
         std::copy(values.begin(), values.end(), residuals.back().values.floats().begin());
       }
-      exchange_->RestoreResiduals(virtual_worker, std::move(residuals));
+      exchange_->machine().RestoreResiduals(virtual_worker, std::move(residuals));
     }
   }
 }
 
 void SimulatedWorker::LookForMail() {
-  if (transport_ == nullptr) return;
-  while (transport_->mail() > 0) {
-    transport_->Poll(absl::ZeroDuration(),
-                     [&](Message message) { exchange_->OnMessage(message, world_.time.Now()); });
-  }
+  if (exchange_ == nullptr) return;
+  exchange_->Poll();
   Advance();
 }
 
@@ -171,7 +132,7 @@ void SimulatedWorker::CountSkipped(const HeartbeatRequest& confirmed) {
 }
 
 void SimulatedWorker::Tick() {
-  if (exchange_ != nullptr) exchange_->OnTick(world_.time.Now());
+  if (exchange_ != nullptr) exchange_->Tick();
 }
 
 void SimulatedWorker::Advance() {
@@ -215,13 +176,13 @@ bool SimulatedWorker::BindGradient(const Compute& compute) {
     while (gradient == nullptr) {
       const std::optional<GradientPool::Pushed> oldest = pool_->oldest();
       const bool received =
-          oldest.has_value() && open_->IsReceived(oldest->block, oldest->virtual_worker);
+          oldest.has_value() && exchange_->open().IsReceived(oldest->block, oldest->virtual_worker);
       const bool waits = oldest.has_value() && !received &&
-                         !open_->IsDeferred(oldest->block, oldest->virtual_worker);
+                         !exchange_->open().IsDeferred(oldest->block, oldest->virtual_worker);
       gradient = pool_->TakeAfter(compute.block, received, !waits && !core_->WaitsForRoomOnLanes());
       if (gradient == nullptr && !received) return false;
     }
-  } else if (open_->IsCommitted(compute.block, core_->NumberOf(compute))) {
+  } else if (exchange_->open().IsCommitted(compute.block, core_->NumberOf(compute))) {
     gradient = std::make_shared<AlignedBuffer>(weights_[compute.block].size() * sizeof(float));
   } else {
     return false;
@@ -259,11 +220,16 @@ void SimulatedWorker::EndCompute() {
   if (const std::optional<SchedulePoint> point = RandomSchedule()) {
     exchange_->SetSchedule({.number = schedule_.number,
                             .partition_bytes = point->partition_bytes,
-                            .credit_bytes = point->credit_bytes},
-                           world_.time.Now());
+                            .credit_bytes = point->credit_bytes});
     ++schedule_changes_;
   }
-  if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
+  if (compute.phase == ComputePhase::kBackward) {
+    const std::span<float> gradient = gradients_[compute.virtual_worker][compute.block]->floats();
+    // Steps of one micro-batch have the gradient of those of several.
+    AddSimulatedGradient(world_.options, core_->NumberOf(compute), compute.clock, compute.block,
+                         weights_[compute.block], pool_.has_value() ? kMicroBatches : 1, gradient);
+    core_->share().sums.loss += gradient[0];
+  }
   TUG_CHECK(core_->Finish(core_->OnComputeDone()).ok());
 }
 
@@ -278,42 +244,22 @@ absl::Duration SimulatedWorker::MostTime(const Compute& compute) const {
   return time;
 }
 
-// Pulls weights towards a target that differs by virtual worker and clock; all of it depends on the
-// bits of the weights.
-void SimulatedWorker::AddGradient(const Compute& compute) {
-  const std::span<float> out = gradients_[compute.virtual_worker][compute.block]->floats();
-  const std::vector<float>& weights = weights_[compute.block];
-  const uint32_t virtual_worker = core_->NumberOf(compute);
-  const float of_weights = world_.options.gradient_of_weights ? 0.5f : 0.0f;
-  // Steps of one micro-batch have the gradient of those of several.
-  const float times = pool_.has_value() ? kMicroBatches : 1;
-  const SimulatedGradients own(virtual_worker, compute.clock, compute.block);
-  for (size_t e = 0; e < weights.size(); ++e) {
-    out[e] += times * (weights[e] * of_weights + own[e]);
-  }
-  core_->share().sums.loss += out[0];
-  const bool poisoned = compute.block == 0 && compute.clock == world_.options.poisoned_clock &&
-                        virtual_worker == world_.options.poisoned_virtual_worker;
-  if (poisoned) out[weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
-}
-
 // ---- what the core makes it do ----
 
 void SimulatedWorker::SetSchedule(const ExchangeSchedule& schedule) {
   schedule_ = schedule;
-  exchange_->SetSchedule(schedule, world_.time.Now());
+  exchange_->SetSchedule(schedule);
   ++schedule_changes_;
 }
 
 void SimulatedWorker::Pull(PullRequest request, bool) {
   request.destination = weights_[request.block];
-  open_->OnPull(request.block, world_.time.Now());
-  exchange_->Pull(std::move(request), world_.time.Now());
+  exchange_->Pull(std::move(request));
 }
 
 bool SimulatedWorker::TakeWeights(uint32_t block) {
-  if (!open_->IsPulled(block, 0)) return false;
-  const OpenRequests::Versions versions = open_->PulledVersions(block);
+  if (!exchange_->open().IsPulled(block, 0)) return false;
+  const OpenRequests::Versions versions = exchange_->open().PulledVersions(block);
   if (world_.options.watch != nullptr) {
     world_.options.watch->OnPulled(node_id_, block, versions.lowest, weights_[block]);
   }
@@ -325,7 +271,6 @@ bool SimulatedWorker::TakeWeights(uint32_t block) {
 // What is computed of weights that were dropped is no number.
 absl::Status SimulatedWorker::Drop(const DropOrder& order) {
   if (order.open) exchange_->GiveUpPull(order.block);
-  open_->Forget(order.block);
   std::fill(weights_[order.block].begin(), weights_[order.block].end(),
             std::numeric_limits<float>::quiet_NaN());
   return absl::OkStatus();
@@ -337,17 +282,12 @@ void SimulatedWorker::Push(const Compute& compute, const PushOrder& order) {
   const Lease lease(gradient,
                     std::as_const(*gradient).floats().first(weights_[order.block].size()));
   gradient.reset();  // another one next time: repeats under way may still read this one
-  if (pool_.has_value()) {
-    pool_->OnPushed(order.block, virtual_worker);
-    most_unreceived_ = std::max(most_unreceived_, ++unreceived_);
-  }
+  if (pool_.has_value()) pool_->OnPushed(order.block, virtual_worker);
   if (order.block == 0) {  // the step's last one
     world_.clocks[virtual_worker] = compute.clock + 1;
     ++steps_taken_[compute.virtual_worker];
   }
-  open_->OnPush(order.block, virtual_worker, world_.time.Now());
-  exchange_->Push({order.block, virtual_worker, 1, compute.clock, order.terms, lease},
-                  world_.time.Now());
+  exchange_->Push({order.block, virtual_worker, 1, compute.clock, order.terms, lease});
 }
 
 void SimulatedWorker::Carry(const std::vector<uint32_t>& virtual_workers,
@@ -364,11 +304,12 @@ void SimulatedWorker::Carry(const std::vector<uint32_t>& virtual_workers,
   }
   gradients_ = std::move(gradients);
   steps_taken_ = std::move(steps_taken);
-  exchange_->SetCarried({virtual_workers}, world_.time.Now());
+  exchange_->SetCarried({virtual_workers});
 }
 
 absl::Status SimulatedWorker::SaveResiduals(const ResidualOrder& order) {
-  const std::vector<SegmentResidual> copy = exchange_->CopyResiduals(order.virtual_worker);
+  const std::vector<SegmentResidual> copy =
+      exchange_->machine().CopyResiduals(order.virtual_worker);
   parts_->AddOlder(order);
   CheckpointPart part = NewestPart(order, absl::ZeroDuration());
   if (!copy.empty()) {
@@ -394,7 +335,7 @@ StepReport SimulatedWorker::EndStep(uint64_t, uint64_t) {
 }
 
 double SimulatedWorker::ResidualSquares(uint32_t virtual_worker) const {
-  const std::span<const double> squares = exchange_->residual_squares();
+  const std::span<const double> squares = exchange_->machine().residual_squares();
   return virtual_worker < squares.size() ? squares[virtual_worker] : 0;
 }
 
@@ -404,15 +345,11 @@ void SimulatedWorker::Collect(SimulationResult& result) {
   board_->AddTo(unconfirmed);
   CountSkipped(unconfirmed);
   result.schedule_changes += schedule_changes_;
-  result.resent += exchange_->counters().resent;
-  result.most_push_bytes =
-      std::max(result.most_push_bytes, exchange_->counters().most_outstanding_bytes);
+  exchange_->Collect(result);
   for (size_t v = 0; v < steps_taken_.size(); ++v) {
     result.steps[core_->virtual_workers()[v]] = steps_taken_[v];
   }
   result.skipped += skipped_;
-  result.most_unreceived = std::max(result.most_unreceived, most_unreceived_);
-  result.pushed_bytes += exchange_->counters().pushed_bytes;
   result.evaluated.push_back(evaluated_);
   result.evaluated_versions.push_back(evaluated_versions_);
 }

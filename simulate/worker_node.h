@@ -8,10 +8,8 @@
 
 #include "base/lease.h"
 #include "exchange/control_board.h"
-#include "exchange/exchange.h"
-#include "exchange/open_requests.h"
 #include "simulate/node.h"
-#include "simulate/planted_lane.h"
+#include "simulate/simulated_exchange.h"
 #include "worker/gradient_pool.h"
 #include "worker/residual_parts.h"
 #include "worker/worker_core.h"
@@ -28,7 +26,7 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
  private:
   // ---- the node ----
   void OnView(const View& view) override;
-  void OnDeath() override { transport_.reset(); }
+  void OnDeath() override { exchange_.reset(); }
   void LookForMail() override;
   void Report(HeartbeatRequest& request) override;
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
@@ -47,7 +45,6 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
 
   // A timeline begins.
   void Begin(const View& view);
-  void BuildExchange(const View& view);
   void BuildCore(const View& view, const WorkerPlace& place);
   void RestoreResiduals(const View& view, const WorkerPlace& place);
   // Runs the core as far as it goes without waiting.
@@ -57,7 +54,6 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
   bool BindGradient(const Compute& compute);
   void BeginCompute(const Compute& compute);
   void EndCompute();
-  void AddGradient(const Compute& compute);
   absl::Duration MostTime(const Compute& compute) const;
   void CountSkipped(const HeartbeatRequest& confirmed);
 
@@ -72,12 +68,7 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
   // By carried virtual worker and block; of those in the making.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<GradientPool> pool_;
-  uint64_t unreceived_ = 0;  // pushes whose gradient the pool keeps
-  uint64_t most_unreceived_ = 0;
-  std::unique_ptr<SimulatedTransport> transport_;
-  PlantedWorker planted_;
-  std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<OpenRequests> open_;
+  std::unique_ptr<SimulatedExchange> exchange_;
   std::unique_ptr<ControlBoard> board_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<ResidualParts> parts_;

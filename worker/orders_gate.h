@@ -5,13 +5,8 @@
 #include <span>
 
 #include "exchange/control_board.h"
-#include "worker/step_machine.h"
 
 namespace tug {
-
-// The gate of a step machine as the coordinator orders it. Orders come before `go`, with the
-// version that the job will end at: they open nothing yet. `carried`: virtual workers.
-StepGate GateOf(const ControlBoard::Orders& orders, std::span<const uint32_t> carried);
 
 // Whether a worker that has no memory for another gradient waits for a push that lanes have no room
 // for (server/push_admission.h says why that ends), or else takes memory beyond its bound. It does

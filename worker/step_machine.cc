@@ -78,16 +78,6 @@ StepMachine::Activity StepMachine::activity() const {
 
 // ---- clocks ----
 
-bool StepMachine::FinalKnown() const {
-  return options_.mode.update_per_push ? !gate_.final_clocks.empty() : gate_.final_version > 0;
-}
-
-bool StepMachine::Finished(uint32_t virtual_worker, uint64_t clock) const {
-  if (!FinalKnown()) return false;
-  return clock >=
-         (options_.mode.update_per_push ? gate_.final_clocks[virtual_worker] : gate_.final_version);
-}
-
 bool StepMachine::AllFinished() const {
   for (uint32_t v = 0; v < clocks_.size(); ++v) {
     if (!Finished(v, clocks_[v])) return false;
@@ -345,9 +335,7 @@ void StepMachine::EnterGate() {
 void StepMachine::PassGateIfOpen() {
   FindClock();
   if (AllFinished()) return End();
-  const bool held = options_.mode.update_per_push && clock_ >= options_.steps;
-  if ((gate_.paused || held) && !FinalKnown()) return;
-  BeginStep();
+  if (Rules().MayBegin(gate_, clock_)) BeginStep();
 }
 
 void StepMachine::End() {

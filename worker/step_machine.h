@@ -36,6 +36,7 @@
 #include <span>
 #include <vector>
 
+#include "exchange/step_gate.h"
 #include "model/block_window.h"
 #include "proto/sync_mode.h"
 
@@ -63,8 +64,7 @@ struct StepMachineOptions {
   SyncMode mode = SyncModeOf(SyncConfig::BSP);
   uint64_t start_version = 0;
   std::vector<uint64_t> start_clocks = {};  // by carried virtual worker; empty: start_version
-  // With update_per_push: no step begins at this clock or later before it is known where virtual
-  // workers end (coordinator/job_end.h). train.steps.
+  // StepRules::steps
   uint64_t steps = ~uint64_t{0};
   uint64_t eval_interval = 0;  // 0 = only at the end
   // Micro-batches of an evaluation, by carried virtual worker and whether it is the last one.
@@ -72,16 +72,6 @@ struct StepMachineOptions {
   // Of as many blocks; none: all weights are kept. REQUIRES: one local step, and a mode in which
   // pushes are summed and no steps are skipped.
   std::optional<BlockWindow> window = {};
-};
-
-// What the coordinator orders.
-struct StepGate {
-  bool paused = true;          // no further step, until it is known where to end
-  uint64_t final_version = 0;  // 0 = not known
-  // With update_per_push, where steps end: by carried virtual worker, and the largest of the job's.
-  // Empty = not known.
-  std::vector<uint64_t> final_clocks = {};
-  uint64_t last_clock = 0;
 };
 
 // Weights of a block to be asked for.
@@ -212,8 +202,11 @@ class StepMachine {
   void BeginStep();
   // The end: the last evaluation, if it is still to be made.
   void End();
-  bool FinalKnown() const;
-  bool Finished(uint32_t virtual_worker, uint64_t clock) const;
+  StepRules Rules() const { return {options_.mode.update_per_push, options_.steps}; }
+  bool FinalKnown() const { return Rules().FinalKnown(gate_); }
+  bool Finished(uint32_t virtual_worker, uint64_t clock) const {
+    return Rules().IsPastEnd(gate_, virtual_worker, clock);
+  }
   bool AllFinished() const;
   void FindClock();
   // For `clock`, where the next clocks of those carried are these.

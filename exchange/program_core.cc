@@ -1,0 +1,65 @@
+#include "exchange/program_core.h"
+
+#include <utility>
+
+#include "proto/sync_mode.h"
+
+namespace tug {
+
+ProgramCore::ProgramCore(const JobConfig& config, ControlBoard& board)
+    : rules_{SyncModeOf(config.sync().policy()).update_per_push, config.train().steps()},
+      board_(board) {}
+
+void ProgramCore::SetPlace(const WorkerPlace& place) {
+  if (!place.virtual_workers.empty()) virtual_worker_ = place.virtual_workers;
+  gate_ = GateOf(orders_, virtual_worker_);
+}
+
+void ProgramCore::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+  board_.OnReply(reply, sent);
+  orders_ = board_.orders();
+  gate_ = GateOf(orders_, virtual_worker_);
+  state_.pausing = orders_.pause;
+  board_.SetState(state_);
+}
+
+ProgramCore::Verdict ProgramCore::MayBegin(uint64_t clock) const {
+  if (!orders_.go) return Verdict::kWait;
+  if (rules_.IsPastEnd(gate_, 0, clock)) return Verdict::kDone;
+  return rules_.MayBegin(gate_, clock) ? Verdict::kBegin : Verdict::kWait;
+}
+
+ProgramCore::Verdict ProgramCore::TryBegin(uint64_t clock) {
+  const Verdict verdict = MayBegin(clock);
+  done_ = verdict == Verdict::kDone;
+  if (verdict != Verdict::kBegin) return verdict;
+  schedule_ = orders_.schedule;
+  state_.started = true;
+  state_.clock = clock;
+  state_.schedule = schedule_.number;
+  board_.SetState(state_);
+  return verdict;
+}
+
+PushRequest ProgramCore::PushAt(uint32_t block, uint64_t clock) const {
+  return {.block = block,
+          .virtual_worker = virtual_worker_[0],
+          .virtual_worker_count = 1,
+          .clock = clock};
+}
+
+// The last weights are those that the pushes of all programs have made.
+PullRequest ProgramCore::PullAt(uint32_t block, uint64_t clock) const {
+  const bool last = rules_.update_per_push && done_;
+  return {.block = block,
+          .want = rules_.update_per_push && !last ? Want::kAtLeast : Want::kExact,
+          .version = last ? gate_.last_clock : clock,
+          .virtual_workers = {virtual_worker_[0], 1}};
+}
+
+void ProgramCore::Finish() {
+  state_.finished = true;
+  board_.SetState(state_);
+}
+
+}  // namespace tug

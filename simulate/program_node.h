@@ -1,0 +1,66 @@
+#ifndef TUG_SIMULATE_PROGRAM_NODE_H_
+#define TUG_SIMULATE_PROGRAM_NODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/lease.h"
+#include "exchange/block_clocks.h"
+#include "exchange/control_board.h"
+#include "exchange/program_core.h"
+#include "simulate/node.h"
+#include "simulate/simulated_exchange.h"
+
+namespace tug {
+
+// A program with a model of its own (model.external), as it uses the C API: pulls all blocks,
+// computes, pushes their gradients in a random order. It binds the core that the C API binds.
+class SimulatedProgram final : public SimulatedNode {
+ public:
+  using SimulatedNode::SimulatedNode;
+
+  void Collect(SimulationResult& result) override;
+
+ private:
+  void OnView(const View& view) override;
+  void OnDeath() override { exchange_.reset(); }
+  void LookForMail() override;
+  void Report(HeartbeatRequest& request) override;
+  void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
+  void Tick() override;
+
+  // Runs the program as far as it goes without waiting.
+  void Advance();
+  // Whether the next step has begun, or the last pulls have.
+  bool BeginStep();
+  void PullAll();
+  bool PulledAll() const;
+  void Compute();
+  // Pushes what is left of the step's gradients; false: one waits for the commit of the one before.
+  bool PushAll();
+  void EndStep();
+
+  enum class Doing { kGate, kPulling, kComputing, kPushing, kLastPulls, kFinished };
+
+  Doing doing_ = Doing::kGate;
+  std::unique_ptr<ControlBoard> board_;
+  std::unique_ptr<ProgramCore> core_;
+  std::unique_ptr<SimulatedExchange> exchange_;
+  BlockClocks clocks_;
+  uint32_t virtual_worker_ = 0;
+  ExchangeSchedule schedule_;
+  uint64_t schedule_changes_ = 0;
+  std::vector<std::vector<float>> weights_;  // by block
+  std::vector<Ticket> pulls_;                // by block, of the step
+  std::vector<std::shared_ptr<AlignedBuffer>> gradients_;
+  std::vector<uint32_t> to_push_;  // blocks, last first
+  uint64_t steps_taken_ = 0;
+  double loss_ = 0;
+  absl::Time step_began_ = absl::UnixEpoch();
+};
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_PROGRAM_NODE_H_
