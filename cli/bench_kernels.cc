@@ -83,7 +83,7 @@ std::vector<Case> Kernels(const Arrays& arrays) {
   kernels::Bf16* narrow = arrays.narrow.data();
   const auto adamw = [=](float* w_out, kernels::Bf16* w_out_bf16) {
     const kernels::AdamWParams params{.weight_decay = 0.1f, .t = 1000};
-    kernels::AdamWStep(n, params, g, w, w_out, m, v, w_out_bf16);
+    kernels::AdamWStep(params, {n, g, w, w_out, m, v, w_out_bf16});
   };
   return {
       {"AddAndCheck", 12, [=] { sink = kernels::AddAndCheck(g, out, n); }},

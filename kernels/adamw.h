@@ -30,18 +30,24 @@ struct AdamWConstants {
 // REQUIRES: params.t >= 1.
 AdamWConstants MakeAdamWConstants(const AdamWParams& params);
 
+struct AdamWArgs {
+  int64_t n;
+  const float* g;              // [n]
+  const float* w_in;           // [n]
+  float* w_out;                // [n]; is w_in itself or does not overlap it
+  float* m;                    // [n], read and written
+  float* v;                    // [n], likewise
+  Bf16* w_out_bf16 = nullptr;  // [n], gets w_out rounded as by Bf16FromFloat (bf16.h); or nullptr
+};
+
 // One AdamW update of n elements, in one pass:
 //   g' = gradient_scale g;  m = beta1 m + (1 - beta1) g';  v = beta2 v + (1 - beta2) g'^2
 //   w_out = w_in (1 - lr weight_decay) - lr m_hat / (sqrt(v_hat) + eps)
 // Paper: Loshchilov & Hutter 2019, "Decoupled weight decay regularization", algorithm 2; as PyTorch
 // orders it. After `freeze_v_after` updates v is only read, and v_hat is that of the last one which
 // made it (Tang et al. 2021, "1-bit Adam", algorithm 1).
-//   g, w_in, w_out, m, v   [n], m and v are read and written; w_out is w_in itself or does not
-//   overlap it
 // The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.
-// `w_out_bf16` [n]: also gets w_out rounded as by Bf16FromFloat (bf16.h); may be null.
-void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-               float* w_out, float* m, float* v, Bf16* w_out_bf16 = nullptr);
+void AdamWStep(const AdamWParams& params, const AdamWArgs& args);
 
 }  // namespace tug::kernels
 

@@ -15,18 +15,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-struct Arrays {
-  const float* g;
-  const float* w_in;
-  float* w_out;
-  float* m;
-  float* v;
-  Bf16* bf16;  // null: none
-
-  Arrays From(int64_t i) const {
-    return {g + i, w_in + i, w_out + i, m + i, v + i, bf16 == nullptr ? nullptr : bf16 + i};
-  }
-};
+// What is left from element i on.
+HWY_INLINE AdamWArgs From(const AdamWArgs& a, int64_t i) {
+  return {a.n - i,
+          a.g + i,
+          a.w_in + i,
+          a.w_out + i,
+          a.m + i,
+          a.v + i,
+          a.w_out_bf16 == nullptr ? nullptr : a.w_out_bf16 + i};
+}
 
 // Streamed: written around the caches, from a boundary of a vector's bytes. What is overwritten
 // whole need not be read first, which out of cache saves a tenth (the bf16 copy) to a third (the
@@ -47,10 +45,10 @@ HWY_INLINE void PrefetchPair(const float* p) {
 // Multiplications and additions apart, never fused: the pass waits for memory anyway, and so the
 // bits are those of the plain C++ reference and of the GPU, on every instruction set.
 template <bool kStreamWeights, Bf16Copy kBf16>
-HWY_INLINE void Step(int64_t n, const AdamWParams& params, const AdamWConstants& constants,
-                     const Arrays arrays) {
+HWY_INLINE void Step(const AdamWParams& params, const AdamWConstants& constants,
+                     const AdamWArgs args) {
   const FloatTag d;
-  const auto [g, w_in, w_out, m, v, bf16] = arrays;
+  const auto [n, g, w_in, w_out, m, v, bf16] = args;
   const auto scale = hn::Set(d, params.gradient_scale);
   const auto beta1 = hn::Set(d, params.beta1);
   const auto beta2 = hn::Set(d, params.beta2);
@@ -114,34 +112,34 @@ HWY_INLINE bool AtBoundary(const void* p) {
 }
 
 template <Bf16Copy kBf16>
-HWY_INLINE void StepFrom(int64_t head, int64_t n, const AdamWParams& params,
-                         const AdamWConstants& constants, const Arrays& arrays) {
-  const Arrays rest = arrays.From(head);
-  if (rest.w_out != rest.w_in && AtBoundary(rest.w_out)) {
-    Step<true, kBf16>(n - head, params, constants, rest);
+HWY_INLINE void StepAtBoundary(const AdamWParams& params, const AdamWConstants& constants,
+                               const AdamWArgs& args) {
+  if (args.w_out != args.w_in && AtBoundary(args.w_out)) {
+    Step<true, kBf16>(params, constants, args);
   } else {
-    Step<false, kBf16>(n - head, params, constants, rest);
+    Step<false, kBf16>(params, constants, args);
   }
 }
 
 // 1. Up to where the bf16 copy, or without one w_out, is at a boundary: everything through the
 //    caches. 2. From there: what is only written and is at a boundary, around them.
-void AdamWStep(int64_t n, const AdamWParams& params, const AdamWConstants& constants,
-               const float* g, const float* w_in, float* w_out, float* m, float* v,
-               Bf16* w_out_bf16) {
-  const Arrays arrays{g, w_in, w_out, m, v, w_out_bf16};
-  int64_t head = 0;
-  if (w_out_bf16 == nullptr) {
-    while (head < std::min(n, FloatLanes()) && !AtBoundary(w_out + head)) ++head;
-    Step<false, Bf16Copy::kNone>(head, params, constants, arrays);
-    StepFrom<Bf16Copy::kNone>(head, n, params, constants, arrays);
+void AdamWStep(const AdamWParams& params, const AdamWConstants& constants, const AdamWArgs& args) {
+  const bool copies = args.w_out_bf16 != nullptr;
+  const int64_t most = std::min(args.n, (copies ? 2 : 1) * FloatLanes());
+  AdamWArgs head = args;
+  for (head.n = 0; head.n < most; ++head.n) {
+    if (copies ? AtBoundary(args.w_out_bf16 + head.n) : AtBoundary(args.w_out + head.n)) break;
+  }
+  const AdamWArgs rest = From(args, head.n);
+  if (!copies) {
+    Step<false, Bf16Copy::kNone>(params, constants, head);
+    StepAtBoundary<Bf16Copy::kNone>(params, constants, rest);
   } else {
-    while (head < std::min(n, 2 * FloatLanes()) && !AtBoundary(w_out_bf16 + head)) ++head;
-    Step<false, Bf16Copy::kStored>(head, params, constants, arrays);
-    if (AtBoundary(w_out_bf16 + head)) {
-      StepFrom<Bf16Copy::kStreamed>(head, n, params, constants, arrays);
+    Step<false, Bf16Copy::kStored>(params, constants, head);
+    if (AtBoundary(rest.w_out_bf16)) {
+      StepAtBoundary<Bf16Copy::kStreamed>(params, constants, rest);
     } else {  // bf16 at an odd address
-      StepFrom<Bf16Copy::kStored>(head, n, params, constants, arrays);
+      StepAtBoundary<Bf16Copy::kStored>(params, constants, rest);
     }
   }
   hwy::FlushStream();
@@ -173,10 +171,8 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params) {
   };
 }
 
-void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-               float* w_out, float* m, float* v, Bf16* w_out_bf16) {
-  HWY_DYNAMIC_DISPATCH(AdamWStep)
-  (n, params, MakeAdamWConstants(params), g, w_in, w_out, m, v, w_out_bf16);
+void AdamWStep(const AdamWParams& params, const AdamWArgs& args) {
+  HWY_DYNAMIC_DISPATCH(AdamWStep)(params, MakeAdamWConstants(params), args);
 }
 
 }  // namespace tug::kernels

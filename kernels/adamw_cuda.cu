@@ -9,11 +9,12 @@ namespace {
 constexpr int kThreads = 256;
 
 // The arithmetic of the CPU's AdamWStep, operation by operation (nvcc -fmad=false): its bits.
-__global__ void AdamWKernel(int64_t n, AdamWParams params, AdamWConstants constants,
-                            const float* __restrict__ g, const float* w_in, float* w_out,
-                            float* __restrict__ m, float* __restrict__ v,
-                            Bf16* __restrict__ w_out_bf16) {
-  for (int64_t i = GlobalThread(); i < n; i += GridThreads()) {
+// Arrays of `a` that overlap no other are parameters of their own, since nvcc knows no restricted
+// members.
+__global__ void AdamWKernel(AdamWParams params, AdamWConstants constants, AdamWArgs a,
+                            const float* __restrict__ g, float* __restrict__ m,
+                            float* __restrict__ v, Bf16* __restrict__ w_out_bf16) {
+  for (int64_t i = GlobalThread(); i < a.n; i += GridThreads()) {
     const float gradient = g[i] * params.gradient_scale;
     const float m_new = params.beta1 * m[i] + constants.one_minus_beta1 * gradient;
     const float v_new =
@@ -21,21 +22,20 @@ __global__ void AdamWKernel(int64_t n, AdamWParams params, AdamWConstants consta
                           : params.beta2 * v[i] + constants.one_minus_beta2 * (gradient * gradient);
     const float denominator = sqrtf(v_new) * constants.inverse_root_bc2 + params.eps;
     const float step = constants.step_size * (m_new / denominator);
-    const float w_new = w_in[i] * constants.decay - step;
+    const float w_new = a.w_in[i] * constants.decay - step;
     m[i] = m_new;
     v[i] = v_new;
-    w_out[i] = w_new;
+    a.w_out[i] = w_new;
     if (w_out_bf16 != nullptr) w_out_bf16[i] = Narrow<Bf16>(w_new);
   }
 }
 
 }  // namespace
 
-absl::Status AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-                       float* w_out, float* m, float* v, Bf16* w_out_bf16, const Stream& stream) {
-  if (n == 0) return absl::OkStatus();
-  return Launch(AdamWKernel, {GridStrideBlocks(n, kThreads), kThreads, stream}, n, params,
-                MakeAdamWConstants(params), g, w_in, w_out, m, v, w_out_bf16);
+absl::Status AdamWStep(const AdamWParams& params, const AdamWArgs& a, const Stream& stream) {
+  if (a.n == 0) return absl::OkStatus();
+  return Launch(AdamWKernel, {GridStrideBlocks(a.n, kThreads), kThreads, stream}, params,
+                MakeAdamWConstants(params), a, a.g, a.m, a.v, a.w_out_bf16);
 }
 
 }  // namespace tug::kernels::cuda

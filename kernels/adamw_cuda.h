@@ -10,12 +10,9 @@
 
 namespace tug::kernels::cuda {
 
-// AdamWStep of kernels/adamw.h on the GPU, with its bits.
-//   g, w_in, w_out, m, v   [n] in device memory; w_out is w_in itself or does not overlap it
-//   w_out_bf16             [n] in device memory, or null
+// AdamWStep of kernels/adamw.h on the GPU, with its bits. All pointers are to device memory.
 // Returns when the kernel is queued. Errors: those of Launch (kernels/cuda_language.h).
-absl::Status AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-                       float* w_out, float* m, float* v, Bf16* w_out_bf16, const Stream& stream);
+absl::Status AdamWStep(const AdamWParams& params, const AdamWArgs& args, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

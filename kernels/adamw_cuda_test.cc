@@ -21,8 +21,9 @@ TEST_F(AdamWCuda, HasTheBitsOfTheFloatReferenceAtEverySize) {
     for (params.t = 1; params.t <= 5; ++params.t) {
       const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
       const OnDevice g_gpu(g, stream());
-      const absl::Status status = AdamWStep(n, params, g_gpu.data(), w_gpu.data(), w_gpu.data(),
-                                            m_gpu.data(), v_gpu.data(), nullptr, stream());
+      const absl::Status status = AdamWStep(
+          params, {n, g_gpu.data(), w_gpu.data(), w_gpu.data(), m_gpu.data(), v_gpu.data()},
+          stream());
       ASSERT_TRUE(status.ok()) << status;
       ASSERT_TRUE(stream().Synchronize().ok());
       const AdamWConstants constants = MakeAdamWConstants(params);
@@ -41,8 +42,9 @@ TEST_F(AdamWCuda, AlsoWritesTheWeightsAsBf16) {
   const OnDevice g(RandomFloats(kCount, 2), stream()), w_in(w, stream()), w_out(zeros, stream());
   const OnDevice m(zeros, stream()), v(zeros, stream());
   const OnDevice w_bf16(std::vector<Bf16>(kCount), stream());
-  const absl::Status status = AdamWStep(kCount, {}, g.data(), w_in.data(), w_out.data(), m.data(),
-                                        v.data(), w_bf16.data(), stream());
+  const absl::Status status = AdamWStep(
+      {}, {kCount, g.data(), w_in.data(), w_out.data(), m.data(), v.data(), w_bf16.data()},
+      stream());
   ASSERT_TRUE(status.ok()) << status;
   ExpectSameBits(w_in.Read(), w);
   ExpectSameBits(w_bf16.Read(), As<Bf16>(w_out.Read()));

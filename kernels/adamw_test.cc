@@ -20,6 +20,10 @@ constexpr AdamWParams kParams{.lr = 3e-3f,
 
 struct State {
   explicit State(int64_t n) : w(RandomFloats(n, 1)), m(n, 0.0f), v(n, 0.0f) {}
+  void Step(const AdamWParams& params, const std::vector<float>& g) {
+    AdamWStep(params,
+              {static_cast<int64_t>(w.size()), g.data(), w.data(), w.data(), m.data(), v.data()});
+  }
   std::vector<float> w, m, v;
 };
 
@@ -32,8 +36,7 @@ TEST(AdamW, MatchesThePaperOverManyStepsAtEverySize) {
     AdamWParams params = kParams;
     for (params.t = 1; params.t <= 20; ++params.t) {
       const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
-      AdamWStep(n, params, g.data(), state.w.data(), state.w.data(), state.m.data(),
-                state.v.data());
+      state.Step(params, g);
       for (int64_t i = 0; i < n; ++i) AdamWRef(params, g[i], expected[i]);
     }
     std::vector<double> w, m, v;
@@ -61,8 +64,8 @@ TEST(AdamW, HasTheBitsOfTheFloatReferenceAtEverySizeAndOffset) {
       }
       // In two parts: an element's bits do not depend on its position.
       for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, n / 3}, {n / 3, n}}) {
-        AdamWStep(end - begin, params, g.data() + begin, state.w.data() + begin,
-                  state.w.data() + begin, state.m.data() + begin, state.v.data() + begin);
+        AdamWStep(params, {end - begin, g.data() + begin, state.w.data() + begin,
+                           state.w.data() + begin, state.m.data() + begin, state.v.data() + begin});
       }
     }
     ExpectSameBits(state.w, expected.w);
@@ -81,10 +84,10 @@ TEST(AdamW, WritesToAnotherBufferWhatItWritesInPlaceAtEverySizeAndOffset) {
       const auto before = apart.w;
       std::vector<float> w_out(n + offset + 1, 7.0f);
       std::vector<Bf16> in_place_bf16(n), apart_bf16(n);
-      AdamWStep(n, kParams, g.data(), in_place.w.data(), in_place.w.data(), in_place.m.data(),
-                in_place.v.data(), in_place_bf16.data());
-      AdamWStep(n, kParams, g.data(), apart.w.data(), w_out.data() + offset, apart.m.data(),
-                apart.v.data(), offset % 2 == 0 ? apart_bf16.data() : nullptr);
+      AdamWStep(kParams, {n, g.data(), in_place.w.data(), in_place.w.data(), in_place.m.data(),
+                          in_place.v.data(), in_place_bf16.data()});
+      AdamWStep(kParams, {n, g.data(), apart.w.data(), w_out.data() + offset, apart.m.data(),
+                          apart.v.data(), offset % 2 == 0 ? apart_bf16.data() : nullptr});
       EXPECT_EQ(w_out[n + offset], 7.0f) << "wrote beyond the end";
       ExpectSameBits({w_out.begin() + offset, w_out.end() - 1}, in_place.w);
       ExpectSameBits(apart.w, before);
@@ -105,10 +108,9 @@ TEST(AdamW, WritesTheBf16CopyOfTheNewWeightsAtEverySizeAndOffset) {
       State without(n);
       State with(n);
       std::vector<Bf16> copy(n + offset + 2, Bf16{7});
-      AdamWStep(n, kParams, g.data(), without.w.data(), without.w.data(), without.m.data(),
-                without.v.data());
-      AdamWStep(n, kParams, g.data(), with.w.data(), with.w.data(), with.m.data(), with.v.data(),
-                copy.data() + 1 + offset);
+      without.Step(kParams, g);
+      AdamWStep(kParams, {n, g.data(), with.w.data(), with.w.data(), with.m.data(), with.v.data(),
+                          copy.data() + 1 + offset});
       EXPECT_EQ(copy[offset], Bf16{7}) << "wrote before the start";
       EXPECT_EQ(copy[n + 1 + offset], Bf16{7}) << "wrote beyond the end";
       ExpectSameBits(with.w, without.w);
@@ -133,13 +135,11 @@ TEST(AdamW, LeavesAFrozenVAsItIsAndGoesOnWithItsBiasCorrection) {
       if (n > 0 && params.t == 5) g.back() = 1e30f;  // its square is beyond float
       params.freeze_v_after = 0;
       if (params.t <= 3) {
-        AdamWStep(n, params, g.data(), never.w.data(), never.w.data(), never.m.data(),
-                  never.v.data());
+        never.Step(params, g);
       }
       params.freeze_v_after = 3;
       if (params.t == 4) v_before = state.v;
-      AdamWStep(n, params, g.data(), state.w.data(), state.w.data(), state.m.data(),
-                state.v.data());
+      state.Step(params, g);
       const AdamWConstants constants = MakeAdamWConstants(params);
       EXPECT_EQ(constants.v_stays, params.t > 3);
       for (int64_t i = 0; i < n; ++i) {
@@ -166,7 +166,7 @@ TEST(AdamW, MatchesThePaperWithAFrozenV) {
   params.freeze_v_after = 5;
   for (params.t = 1; params.t <= 20; ++params.t) {
     const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
-    AdamWStep(n, params, g.data(), state.w.data(), state.w.data(), state.m.data(), state.v.data());
+    state.Step(params, g);
     for (int64_t i = 0; i < n; ++i) AdamWRef(params, g[i], expected[i]);
   }
   std::vector<double> w, v;
@@ -182,7 +182,7 @@ TEST(AdamW, MatchesThePaperWithAFrozenV) {
 TEST(AdamW, WithoutGradientOnlyDecays) {
   float w = 2.0f, m = 0.0f, v = 0.0f;
   const float g = 0.0f;
-  AdamWStep(1, kParams, &g, &w, &w, &m, &v);
+  AdamWStep(kParams, {1, &g, &w, &w, &m, &v});
   EXPECT_FLOAT_EQ(w, 2.0f * (1.0f - 3e-3f * 0.1f));
 }
 

@@ -38,42 +38,62 @@ struct AttentionOperands {
   int64_t kv_stride;
 };
 
+template <typename T>
+struct AttentionForwardArgs {
+  AttentionShape shape;
+  AttentionOperands<const T> in;
+  float p;  // dropout
+  DropoutKey key;
+  T* out;              // [batch][queries][width]
+  float* log_sum_exp;  // [batch][heads][queries], written: log(sum_k exp(score)), for the backward
+                       // pass
+};
+
 // Multi-head attention, per sample and head:
 //   out = dropout(softmax(Q K^T / sqrt(head_dim))) V,  over the keys that the query reaches.
 // Papers: Vaswani et al. 2017, eq. 1; that no matrix of queries x keys is stored, Dao et al. 2022.
 // A task holds the probabilities of a block of 64 queries at a time; the backward pass computes
 // them again from log_sum_exp, bit for bit.
-//   out           [batch][queries][width]
-//   log_sum_exp   [batch][heads][queries], written, FP32: log(sum_k exp(score)), for the backward
-//                 pass
-// T is float or Bf16; scores, softmax and all sums are FP32, results are rounded once. With Bf16, on
-// a machine that multiplies it, what is multiplied is bf16: dropout(probabilities) and, in the
+// T is float or Bf16; scores, softmax and all sums are FP32, results are rounded once. With Bf16,
+// on a machine that multiplies it, what is multiplied is bf16: dropout(probabilities) and, in the
 // backward pass, the gradients of the scores are rounded too.
 // Dropout: element (head * queries + query) * round_up(keys, 64) + key of the sample, as in
 // kernels/dropout.h. REQUIRES: 0 <= p < 1, and where p > 0 that heads * queries * round_up(keys,
 // 64) <= 2^34. The bits of a sample depend on that sample alone. Thread-safe for calls with
 // different pools.
 template <typename T>
-void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
-                      const AttentionOperands<const T>& in, float p, const DropoutKey& key, T* out,
-                      float* log_sum_exp);
+void AttentionForward(ThreadPool& pool, const AttentionForwardArgs<T>& args);
+
+template <typename T>
+struct AttentionBackwardArgs {
+  AttentionShape shape;
+  AttentionOperands<const T> in;  // as in the forward pass
+  float p;                        // likewise
+  DropoutKey key;                 // likewise
+  const T* out;                   // the forward pass's; not read on the CPU
+  const float* log_sum_exp;       // the forward pass's
+  const T* dout;                  // [batch][queries][width]
+  AttentionOperands<T> gradient;  // must not overlap the others
+};
 
 // The gradients with respect to queries, keys and values (written, not added; those of keys and
-// values that are padding are 0).
-//   dout              [batch][queries][width]
-//   in, log_sum_exp   as the forward pass had and left them; `out` is not needed
-//   gradient          must not overlap the others
-// p and key as in the forward pass. Thread-safe for calls with different pools.
+// values that are padding are 0). Thread-safe for calls with different pools.
 template <typename T>
-void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* dout,
-                       const AttentionOperands<const T>& in, const float* log_sum_exp, float p,
-                       const DropoutKey& key, const AttentionOperands<T>& gradient);
+void AttentionBackward(ThreadPool& pool, const AttentionBackwardArgs<T>& args);
 
-// One query of one sample against `keys` >= 1 keys in FP32, for generation token by token: no
-// dropout. Thread-safe for calls with different pools.
-//   q, out [heads][head_dim];  k, v [keys][heads][head_dim]
-void AttentionOfOneQuery(ThreadPool& pool, int64_t keys, int64_t heads, int64_t head_dim,
-                         const float* q, const float* k, const float* v, float* out);
+struct OneQueryArgs {
+  int64_t keys;  // at least 1
+  int64_t heads;
+  int64_t head_dim;
+  const float* q;  // [heads][head_dim]
+  const float* k;  // [keys][heads][head_dim]
+  const float* v;  // [keys][heads][head_dim]
+  float* out;      // [heads][head_dim]
+};
+
+// One query of one sample in FP32, for generation token by token: no dropout. Thread-safe for calls
+// with different pools.
+void AttentionOfOneQuery(ThreadPool& pool, const OneQueryArgs& args);
 
 }  // namespace tug::kernels
 

@@ -37,9 +37,9 @@ void BM_Attention(benchmark::State& state) {
   const float p = static_cast<float>(state.range(3)) / 100.0f;
   for (auto _ : state) {
     const auto in = OperandsIn(shape, qkv.data());
-    AttentionForward<T>(pool, shape, in, p, DropoutKey(), out.data(), log_sum_exp.data());
-    AttentionBackward<T>(pool, shape, out.data(), in, log_sum_exp.data(), p, DropoutKey(),
-                         OperandsIn(shape, dqkv.data()));
+    AttentionForward<T>(pool, {shape, in, p, DropoutKey(), out.data(), log_sum_exp.data()});
+    AttentionBackward<T>(pool, {shape, in, p, DropoutKey(), /*out=*/nullptr, log_sum_exp.data(),
+                                out.data(), OperandsIn(shape, dqkv.data())});
   }
   state.SetItemsProcessed(state.iterations() * rows);
 }
@@ -60,21 +60,30 @@ BENCHMARK(BM_Attention<Bf16>)
 // with nothing between them.
 void BM_AttentionProducts(benchmark::State& state) {
   const AttentionShape shape = Causal(state);
-  constexpr auto kNo = Transpose::kNo, kYes = Transpose::kYes;
   std::vector<float> rows(shape.keys * 64), more(shape.keys * 64), square(64 * shape.keys);
   for (auto _ : state) {
     for (int64_t task = 0; task < shape.batch * shape.heads; ++task) {
       for (int64_t reach = 64; reach <= shape.keys; reach += 64) {
         const float* block = rows.data() + (reach - 64) * 64;
         for (int i = 0; i < 3; ++i) {
-          MatMulInTask(kNo, kYes, 64, reach, 64, block, 64, rows.data(), 64, 0.0f, square.data(),
-                       reach);
+          MatMulInTask({64,
+                        reach,
+                        64,
+                        {block, 64},
+                        {rows.data(), 64, Transpose::kYes},
+                        square.data(),
+                        reach});
         }
         for (int i = 0; i < 2; ++i) {
-          MatMulInTask(kNo, kNo, 64, 64, reach, square.data(), reach, rows.data(), 64, 0.0f,
-                       more.data(), 64);
-          MatMulInTask(kYes, kNo, reach, 64, 64, square.data(), reach, block, 64, 1.0f, more.data(),
-                       64);
+          MatMulInTask({64, 64, reach, {square.data(), reach}, {rows.data(), 64}, more.data(), 64});
+          MatMulInTask({reach,
+                        64,
+                        64,
+                        {square.data(), reach, Transpose::kYes},
+                        {block, 64},
+                        more.data(),
+                        64,
+                        /*accumulate=*/true});
         }
       }
     }

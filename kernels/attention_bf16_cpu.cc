@@ -83,15 +83,19 @@ void Multiply(int64_t m, int64_t n, int64_t k, const Bf16* a, const Bf16* packed
       .Run(a, packed, c);
 }
 
-// Rows of a block times the first `reach` rows of a packed matrix [keys][head_dim], into a matrix
-// of all heads: 64 columns at a time, because only in a block of columns are its first rows in one
-// piece.   sums: scratch [rows][64]
-void MultiplyKeys(int64_t rows, int64_t reach, const Bf16* a, int64_t keys, int64_t head_dim,
+// Rows of a block times the first keys of a packed matrix [keys][head_dim], into `out`, the head's
+// place in a matrix of all heads: 64 columns at a time, because only in a block of columns are its
+// first rows in one piece.   a [rows][reach]; sums: scratch [rows][64]
+void MultiplyKeys(const AttentionHead& head, const AttentionBlock& block, const Bf16* a,
                   const Bf16* packed, float* sums, Bf16* out, int64_t stride) {
+  const int64_t rows = block.rows(), keys = WholeBlocks(head.keys);
+  const int64_t head_dim = head.shape.head_dim;
   for (int64_t column = 0; column < head_dim; column += kPackedColumns) {
     const int64_t columns = std::min(kPackedColumns, head_dim - column);
-    Multiply(rows, columns, reach, a, packed + PackedElements(keys, column), false, sums);
-    StoreTile(rows, columns, sums, nullptr, /*accumulate=*/false, out + column, stride);
+    Multiply(rows, columns, WholeBlocks(block.reach), a, packed + PackedElements(keys, column),
+             /*accumulate=*/false, sums);
+    StoreTile(rows, columns, sums, nullptr, /*accumulate=*/false,
+              out + block.begin * stride + column, stride);
   }
 }
 
@@ -114,9 +118,10 @@ struct ForwardPieces {
   float* sums;
 };
 
-void ForwardHead(const AttentionHead& head, const AttentionOperands<const Bf16>& in, Bf16* out,
-                 float* log_sum_exp) {
+void ForwardHead(const AttentionHead& head, const AttentionForwardArgs<Bf16>& args) {
   const AttentionShape& shape = head.shape;
+  const AttentionOperands<const Bf16>& in = args.in;
+  float* const log_sum_exp = args.log_sum_exp + head.StatsAt();
   const int64_t dim = shape.head_dim, keys = WholeBlocks(head.keys);
   const auto use = ScratchPieces<ForwardPieces>(keys, dim);
   const int64_t kv_at = head.At(shape.keys, in.kv_stride);
@@ -125,7 +130,7 @@ void ForwardHead(const AttentionHead& head, const AttentionOperands<const Bf16>&
   CopyRows(head.keys, keys, dim, in.v + kv_at, in.kv_stride, use.rows);
   Pack(Transpose::kNo, keys, dim, use.rows, use.values);
   const Bf16* const q = in.q + head.At(shape.queries, in.q_stride);
-  Bf16* const o = out + head.At(shape.queries, shape.width());
+  Bf16* const o = args.out + head.At(shape.queries, shape.width());
   for (int64_t i = 0; i < BlocksOf(shape); ++i) {
     const AttentionBlock block(head, i);
     const int64_t rows = block.rows(), reach = WholeBlocks(block.reach);
@@ -133,13 +138,10 @@ void ForwardHead(const AttentionHead& head, const AttentionOperands<const Bf16>&
     Multiply(rows, reach, dim, use.q, use.keys_t, /*accumulate=*/false, use.scores);
     for (int64_t query = block.begin; query < block.end; ++query) {
       const int64_t at = (query - block.begin) * reach;
-      const int64_t visible = head.Visible(query);
-      log_sum_exp[query] = LogSumExpRow(visible, head.scale, use.scores + at);
-      ProbabilitiesRow(head.DropoutOf(query), visible, reach, head.scale, log_sum_exp[query],
-                       use.scores + at, use.p + at);
+      log_sum_exp[query] = LogSumExpRow(head.Visible(query), head.scale, use.scores + at);
+      ProbabilitiesRow(head.RowOf(query, reach, log_sum_exp[query]), use.scores + at, use.p + at);
     }
-    MultiplyKeys(rows, reach, use.p, keys, dim, use.values, use.sums,
-                 o + block.begin * shape.width(), shape.width());
+    MultiplyKeys(head, block, use.p, use.values, use.sums, o, shape.width());
   }
 }
 
@@ -189,9 +191,10 @@ void PackHead(const AttentionHead& head, const AttentionOperands<const Bf16>& in
   Pack(Transpose::kYes, dim, keys, use.rows, use.values_t);
 }
 
-// sums [reach][dim] += a^T b.   a [rows][reach], b [rows][dim]
-void AddTransposedProduct(int64_t rows, int64_t reach, int64_t dim, const Bf16* a, const Bf16* b,
+// sums [reach][dim] = a^T b, or with `accumulate` += that.   a [rows][reach], b [rows][dim]
+void AddTransposedProduct(const AttentionBlock& block, int64_t dim, const Bf16* a, const Bf16* b,
                           bool accumulate, const BackwardPieces& use, float* sums) {
+  const int64_t rows = block.rows(), reach = WholeBlocks(block.reach);
   TransposeBf16(rows, reach, reach, a, use.transposed);
   Pack(Transpose::kNo, rows, dim, b, use.packed);
   Multiply(reach, dim, TransposedStride(rows), use.transposed, use.packed, accumulate, sums);
@@ -203,15 +206,16 @@ void RoundRows(int64_t rows, int64_t whole, int64_t columns, const float* from, 
   for (int64_t row = rows; row < whole; ++row) std::fill_n(to + row * stride, columns, Bf16{});
 }
 
-void BackwardHead(const AttentionHead& head, const Bf16* dout,
-                  const AttentionOperands<const Bf16>& in, const float* log_sum_exp,
-                  const AttentionOperands<Bf16>& gradient) {
+void BackwardHead(const AttentionHead& head, const AttentionBackwardArgs<Bf16>& args) {
   const AttentionShape& shape = head.shape;
+  const AttentionOperands<const Bf16>& in = args.in;
+  const AttentionOperands<Bf16>& gradient = args.gradient;
+  const float* const log_sum_exp = args.log_sum_exp + head.StatsAt();
   const int64_t dim = shape.head_dim, keys = WholeBlocks(head.keys);
   const auto use = ScratchPieces<BackwardPieces>(keys, dim);
   PackHead(head, in, keys, use);
   const Bf16* const q = in.q + head.At(shape.queries, in.q_stride);
-  const Bf16* const d_o = dout + head.At(shape.queries, shape.width());
+  const Bf16* const d_o = args.dout + head.At(shape.queries, shape.width());
   Bf16* const dq = gradient.q + head.At(shape.queries, gradient.q_stride);
   const int64_t last = BlocksOf(shape) - 1;
   for (int64_t i = last; i >= 0; --i) {
@@ -223,13 +227,12 @@ void BackwardHead(const AttentionHead& head, const Bf16* dout,
     Multiply(rows, reach, dim, use.d_o, use.values_t, /*accumulate=*/false, use.dp);
     for (int64_t query = block.begin; query < block.end; ++query) {
       const int64_t at = (query - block.begin) * reach;
-      GradientsRow(head.DropoutOf(query), head.Visible(query), reach, head.scale,
-                   log_sum_exp[query], use.scores + at, use.dp + at, use.ds + at, use.p + at);
+      GradientsRow(head.RowOf(query, reach, log_sum_exp[query]), use.scores + at, use.dp + at,
+                   use.ds + at, use.p + at);
     }
-    AddTransposedProduct(rows, reach, dim, use.p, use.d_o, i != last, use, use.dv);
-    AddTransposedProduct(rows, reach, dim, use.ds, use.q, i != last, use, use.dk);
-    MultiplyKeys(rows, reach, use.ds, keys, dim, use.keys, use.sums,
-                 dq + block.begin * gradient.q_stride, gradient.q_stride);
+    AddTransposedProduct(block, dim, use.p, use.d_o, i != last, use, use.dv);
+    AddTransposedProduct(block, dim, use.ds, use.q, i != last, use, use.dk);
+    MultiplyKeys(head, block, use.ds, use.keys, use.sums, dq, gradient.q_stride);
   }
   const int64_t kv_at = head.At(shape.keys, gradient.kv_stride);
   const int64_t written = shape.queries == 0 ? 0 : head.keys;
@@ -239,21 +242,17 @@ void BackwardHead(const AttentionHead& head, const Bf16* dout,
 
 }  // namespace
 
-void Bf16AttentionForward(ThreadPool& pool, const AttentionShape& shape,
-                          const AttentionOperands<const Bf16>& in, const DropoutKeeper& keeper,
-                          Bf16* out, float* log_sum_exp) {
-  pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
-    const AttentionHead head(shape, keeper, task);
-    ForwardHead(head, in, out, log_sum_exp + head.StatsAt());
+void Bf16AttentionForward(ThreadPool& pool, const AttentionForwardArgs<Bf16>& args,
+                          const DropoutKeeper& keeper) {
+  pool.ParallelFor(args.shape.batch * args.shape.heads, [&](int64_t task) {
+    ForwardHead(AttentionHead(args.shape, keeper, task), args);
   });
 }
 
-void Bf16AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const Bf16* dout,
-                           const AttentionOperands<const Bf16>& in, const float* log_sum_exp,
-                           const DropoutKeeper& keeper, const AttentionOperands<Bf16>& gradient) {
-  pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
-    const AttentionHead head(shape, keeper, task);
-    BackwardHead(head, dout, in, log_sum_exp + head.StatsAt(), gradient);
+void Bf16AttentionBackward(ThreadPool& pool, const AttentionBackwardArgs<Bf16>& args,
+                           const DropoutKeeper& keeper) {
+  pool.ParallelFor(args.shape.batch * args.shape.heads, [&](int64_t task) {
+    BackwardHead(AttentionHead(args.shape, keeper, task), args);
   });
 }
 

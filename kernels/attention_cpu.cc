@@ -35,8 +35,6 @@ namespace tug::kernels {
 namespace {
 
 constexpr int64_t kBlock = AttentionBlock::kQueries;
-constexpr Transpose kNo = Transpose::kNo;
-constexpr Transpose kYes = Transpose::kYes;
 
 // Of the calling thread, until its task ends.
 float* Scratch(int64_t floats) {
@@ -57,8 +55,13 @@ using ConstRows = Rows<const float>;
 // scores[rows][reach] = Q K^T
 void Scores(const AttentionHead& head, const AttentionBlock& block, ConstRows q, ConstRows k,
             float* scores) {
-  MatMulInTask(kNo, kYes, block.rows(), block.reach, head.shape.head_dim, q.Row(block.begin),
-               q.stride, k.data, k.stride, 0.0f, scores, block.reach);
+  MatMulInTask({.m = block.rows(),
+                .n = block.reach,
+                .k = head.shape.head_dim,
+                .a = {q.Row(block.begin), q.stride},
+                .b = {k.data, k.stride, Transpose::kYes},
+                .c = scores,
+                .ldc = block.reach});
 }
 
 // scratch: [kBlock][head.keys]
@@ -70,40 +73,64 @@ void ForwardHead(const AttentionHead& head, ConstRows q, ConstRows k, ConstRows 
     for (int64_t query = block.begin; query < block.end; ++query) {
       float* const row = scratch + (query - block.begin) * block.reach;
       log_sum_exp[query] = LogSumExpRow(head.Visible(query), head.scale, row);
-      ProbabilitiesRow(head.DropoutOf(query), head.Visible(query), block.reach, head.scale,
-                       log_sum_exp[query], row, row);
+      ProbabilitiesRow(head.RowOf(query, block.reach, log_sum_exp[query]), row, row);
     }
-    MatMulInTask(kNo, kNo, block.rows(), head.shape.head_dim, block.reach, scratch, block.reach,
-                 v.data, v.stride, 0.0f, out.Row(block.begin), out.stride);
+    MatMulInTask({.m = block.rows(),
+                  .n = head.shape.head_dim,
+                  .k = block.reach,
+                  .a = {scratch, block.reach},
+                  .b = {v.data, v.stride},
+                  .c = out.Row(block.begin),
+                  .ldc = out.stride});
   }
 }
 
-// dk and dv of padding are left alone. scratch: [3 (without dropout 2)][kBlock][head.keys]
-void BackwardHead(const AttentionHead& head, ConstRows q, ConstRows k, ConstRows v, ConstRows dout,
-                  const float* log_sum_exp, float* scratch, Rows<float> dq, Rows<float> dk,
-                  Rows<float> dv) {
+struct HeadBackward {
+  ConstRows q, k, v, dout;
+  const float* log_sum_exp;
+  Rows<float> dq, dk, dv;  // dk and dv of padding are left alone
+  float* scratch;          // [3 (without dropout 2)][kBlock][head.keys]
+};
+
+void BackwardHead(const AttentionHead& head, const HeadBackward& h) {
   const int64_t dim = head.shape.head_dim;
-  float* const p = scratch;
+  float* const p = h.scratch;
   float* const ds = p + kBlock * head.keys;
   float* const dropped = head.keeper.threshold != 0 ? ds + kBlock * head.keys : p;
   const int64_t last = BlocksOf(head.shape) - 1;
   for (int64_t i = last; i >= 0; --i) {
     const AttentionBlock block(head, i);
-    const float beta = i == last ? 0.0f : 1.0f;
-    Scores(head, block, q, k, p);
-    MatMulInTask(kNo, kYes, block.rows(), block.reach, dim, dout.Row(block.begin), dout.stride,
-                 v.data, v.stride, 0.0f, ds, block.reach);
+    const int64_t rows = block.rows(), reach = block.reach;
+    const MatMulOperand<float> q = {h.q.Row(block.begin), h.q.stride};
+    const MatMulOperand<float> dout = {h.dout.Row(block.begin), h.dout.stride};
+    Scores(head, block, h.q, h.k, p);
+    Scores(head, block, h.dout, h.v, ds);
     for (int64_t query = block.begin; query < block.end; ++query) {
-      const int64_t at = (query - block.begin) * block.reach;
-      GradientsRow(head.DropoutOf(query), head.Visible(query), block.reach, head.scale,
-                   log_sum_exp[query], p + at, ds + at, ds + at, dropped + at);
+      const int64_t at = (query - block.begin) * reach;
+      GradientsRow(head.RowOf(query, reach, h.log_sum_exp[query]), p + at, ds + at, ds + at,
+                   dropped + at);
     }
-    MatMulInTask(kYes, kNo, block.reach, dim, block.rows(), dropped, block.reach,
-                 dout.Row(block.begin), dout.stride, beta, dv.data, dv.stride);
-    MatMulInTask(kNo, kNo, block.rows(), dim, block.reach, ds, block.reach, k.data, k.stride, 0.0f,
-                 dq.Row(block.begin), dq.stride);
-    MatMulInTask(kYes, kNo, block.reach, dim, block.rows(), ds, block.reach, q.Row(block.begin),
-                 q.stride, beta, dk.data, dk.stride);
+    // to (+)= weights^T of.
+    const auto add_transposed = [&](const float* weights, const MatMulOperand<float>& of,
+                                    const Rows<float>& to) {
+      MatMulInTask({.m = reach,
+                    .n = dim,
+                    .k = rows,
+                    .a = {weights, reach, Transpose::kYes},
+                    .b = of,
+                    .c = to.data,
+                    .ldc = to.stride,
+                    .accumulate = i != last});
+    };
+    add_transposed(dropped, dout, h.dv);
+    MatMulInTask({.m = rows,
+                  .n = dim,
+                  .k = reach,
+                  .a = {ds, reach},
+                  .b = {h.k.data, h.k.stride},
+                  .c = h.dq.Row(block.begin),
+                  .ldc = h.dq.stride});
+    add_transposed(ds, q, h.dk);
   }
 }
 
@@ -171,14 +198,14 @@ void CheckShape(const AttentionShape& shape) {
 }  // namespace
 
 template <typename T>
-void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
-                      const AttentionOperands<const T>& in, float p, const DropoutKey& key, T* out,
-                      float* log_sum_exp) {
+void AttentionForward(ThreadPool& pool, const AttentionForwardArgs<T>& args) {
+  const AttentionShape& shape = args.shape;
+  const AttentionOperands<const T>& in = args.in;
   CheckShape(shape);
   if (shape.stats_size() == 0) return;
-  const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
+  const DropoutKeeper keeper = MakeDropoutKeeper(args.key, args.p);
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (HasBf16Products()) return Bf16AttentionForward(pool, shape, in, keeper, out, log_sum_exp);
+    if (HasBf16Products()) return Bf16AttentionForward(pool, args, keeper);
   }
   const int64_t widened = HeadMatrices<T>::kCopies ? 2 * shape.queries + 2 * shape.keys : 0;
   const int64_t scratch = widened * shape.head_dim + kBlock * shape.keys;
@@ -186,27 +213,26 @@ void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
     const AttentionHead head(shape, keeper, task);
     HeadMatrices<T> matrices(shape.head_dim, Scratch(scratch));
     const int64_t kv_at = head.At(shape.keys, in.kv_stride);
-    T* const out_at = out + head.At(shape.queries, shape.width());
+    T* const out_at = args.out + head.At(shape.queries, shape.width());
     const ConstRows q =
         matrices.Read(shape.queries, in.q + head.At(shape.queries, in.q_stride), in.q_stride);
     const ConstRows k = matrices.Read(head.keys, in.k + kv_at, in.kv_stride);
     const ConstRows v = matrices.Read(head.keys, in.v + kv_at, in.kv_stride);
     const Rows<float> o = matrices.Write(shape.queries, out_at, shape.width());
-    ForwardHead(head, q, k, v, matrices.rest(), o, log_sum_exp + head.StatsAt());
+    ForwardHead(head, q, k, v, matrices.rest(), o, args.log_sum_exp + head.StatsAt());
     matrices.Written(shape.queries, o, out_at, shape.width());
   });
 }
 
 template <typename T>
-void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* dout,
-                       const AttentionOperands<const T>& in, const float* log_sum_exp, float p,
-                       const DropoutKey& key, const AttentionOperands<T>& gradient) {
+void AttentionBackward(ThreadPool& pool, const AttentionBackwardArgs<T>& args) {
+  const AttentionShape& shape = args.shape;
+  const AttentionOperands<const T>& in = args.in;
+  const AttentionOperands<T>& gradient = args.gradient;
   CheckShape(shape);
-  const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
+  const DropoutKeeper keeper = MakeDropoutKeeper(args.key, args.p);
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (HasBf16Products()) {
-      return Bf16AttentionBackward(pool, shape, dout, in, log_sum_exp, keeper, gradient);
-    }
+    if (HasBf16Products()) return Bf16AttentionBackward(pool, args, keeper);
   }
   const int64_t widened = HeadMatrices<T>::kCopies ? 3 * shape.queries + 4 * shape.keys : 0;
   const int64_t blocks = keeper.threshold != 0 ? 3 : 2;
@@ -219,15 +245,16 @@ void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* d
         matrices.Read(shape.queries, in.q + head.At(shape.queries, in.q_stride), in.q_stride);
     const ConstRows k = matrices.Read(head.keys, in.k + kv_at, in.kv_stride);
     const ConstRows v = matrices.Read(head.keys, in.v + kv_at, in.kv_stride);
-    const ConstRows d_o =
-        matrices.Read(shape.queries, dout + head.At(shape.queries, shape.width()), shape.width());
+    const ConstRows d_o = matrices.Read(
+        shape.queries, args.dout + head.At(shape.queries, shape.width()), shape.width());
     T* const dq_at = gradient.q + head.At(shape.queries, gradient.q_stride);
     T* const dk_at = gradient.k + head.At(shape.keys, gradient.kv_stride);
     T* const dv_at = gradient.v + head.At(shape.keys, gradient.kv_stride);
     const Rows<float> dq = matrices.Write(shape.queries, dq_at, gradient.q_stride);
     const Rows<float> dk = matrices.Write(head.keys, dk_at, gradient.kv_stride);
     const Rows<float> dv = matrices.Write(head.keys, dv_at, gradient.kv_stride);
-    BackwardHead(head, q, k, v, d_o, log_sum_exp + head.StatsAt(), matrices.rest(), dq, dk, dv);
+    BackwardHead(head,
+                 {q, k, v, d_o, args.log_sum_exp + head.StatsAt(), dq, dk, dv, matrices.rest()});
     const int64_t written = shape.queries == 0 ? 0 : head.keys;
     matrices.Written(shape.queries, dq, dq_at, gradient.q_stride);
     matrices.Written(written, dk, dk_at, gradient.kv_stride);
@@ -237,27 +264,13 @@ void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* d
   });
 }
 
-template void AttentionForward<float>(ThreadPool&, const AttentionShape&,
-                                      const AttentionOperands<const float>&, float,
-                                      const DropoutKey&, float*, float*);
-template void AttentionForward<Bf16>(ThreadPool&, const AttentionShape&,
-                                     const AttentionOperands<const Bf16>&, float, const DropoutKey&,
-                                     Bf16*, float*);
-template void AttentionBackward<float>(ThreadPool&, const AttentionShape&, const float*,
-                                       const AttentionOperands<const float>&, const float*, float,
-                                       const DropoutKey&, const AttentionOperands<float>&);
-template void AttentionBackward<Bf16>(ThreadPool&, const AttentionShape&, const Bf16*,
-                                      const AttentionOperands<const Bf16>&, const float*, float,
-                                      const DropoutKey&, const AttentionOperands<Bf16>&);
+template void AttentionForward(ThreadPool&, const AttentionForwardArgs<float>&);
+template void AttentionForward(ThreadPool&, const AttentionForwardArgs<Bf16>&);
+template void AttentionBackward(ThreadPool&, const AttentionBackwardArgs<float>&);
+template void AttentionBackward(ThreadPool&, const AttentionBackwardArgs<Bf16>&);
 
-void AttentionOfOneQuery(ThreadPool& pool, int64_t keys, int64_t heads, int64_t head_dim,
-                         const float* q, const float* k, const float* v, float* out) {
-  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-  pool.ParallelFor(heads, [&](int64_t head) {
-    const int64_t at = head * head_dim;
-    OneQuery(keys, head_dim, heads * head_dim, scale, q + at, k + at, v + at, Scratch(keys),
-             out + at);
-  });
+void AttentionOfOneQuery(ThreadPool& pool, const OneQueryArgs& args) {
+  pool.ParallelFor(args.heads, [&](int64_t head) { OneQuery(args, head, Scratch(args.keys)); });
 }
 
 }  // namespace tug::kernels

@@ -41,19 +41,20 @@ absl::Status CheckShape(const AttentionShape& shape, float p) {
   return absl::OkStatus();
 }
 
-template <typename T>
-AttentionCall CallOf(const AttentionShape& shape, const AttentionOperands<const T>& in, float p,
-                     const DropoutKey& key) {
+// Args: of the forward or of the backward pass.
+template <typename Args>
+AttentionCall CallOf(const Args& args) {
+  const AttentionShape& shape = args.shape;
   return {.batch = shape.batch,
           .queries = static_cast<int>(shape.queries),
           .keys = static_cast<int>(shape.keys),
           .heads = static_cast<int>(shape.heads),
           .head_dim = static_cast<int>(shape.head_dim),
           .causal = shape.causal,
-          .q_stride = in.q_stride,
-          .kv_stride = in.kv_stride,
+          .q_stride = args.in.q_stride,
+          .kv_stride = args.in.kv_stride,
           .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim)),
-          .dropout = MakeDropoutMask(key, p)};
+          .dropout = MakeDropoutMask(args.key, args.p)};
 }
 
 template <typename T>
@@ -115,62 +116,53 @@ absl::Status RowDots(const AttentionCall& call, const T* dout, const T* out, flo
 }  // namespace
 
 template <typename T>
-absl::Status AttentionForward(const AttentionShape& shape, const AttentionOperands<const T>& in,
-                              float p, const DropoutKey& key, T* out, float* log_sum_exp,
-                              const Stream& stream) {
-  RETURN_IF_ERROR(CheckShape(shape, p));
+absl::Status AttentionForward(const AttentionForwardArgs<T>& args, const Stream& stream) {
+  const AttentionShape& shape = args.shape;
+  RETURN_IF_ERROR(CheckShape(shape, args.p));
   if (shape.stats_size() == 0) return absl::OkStatus();
-  const AttentionCall call = CallOf(shape, in, p, key);
+  const AttentionCall call = CallOf(args);
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (TensorCoresTake(shape.head_dim) && RowsAtVectors(in) && AtVectors(out)) {
-      return MmaAttentionForward(call, in, shape.key_counts, out, log_sum_exp, stream);
+    if (TensorCoresTake(shape.head_dim) && RowsAtVectors(args.in) && AtVectors(args.out)) {
+      return MmaAttentionForward(call, args, stream);
     }
   }
-  return Fp32AttentionForward(call, in, shape.key_counts, out, log_sum_exp, stream);
+  return Fp32AttentionForward(call, args, stream);
 }
 
 template <typename T>
-absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
-                               const AttentionOperands<const T>& in, const T* out,
-                               const float* log_sum_exp, float p, const DropoutKey& key,
-                               const AttentionOperands<T>& gradient, const Stream& stream,
+absl::Status AttentionBackward(const AttentionBackwardArgs<T>& args, const Stream& stream,
                                const AttentionBackwardLimits& limits) {
-  RETURN_IF_ERROR(CheckShape(shape, p));
+  const AttentionShape& shape = args.shape;
+  RETURN_IF_ERROR(CheckShape(shape, args.p));
   if (shape.batch * shape.heads == 0) return absl::OkStatus();
-  AttentionCall call = CallOf(shape, in, p, key);
-  call.dq_stride = gradient.q_stride;
-  call.dkv_stride = gradient.kv_stride;
+  AttentionCall call = CallOf(args);
+  call.dq_stride = args.gradient.q_stride;
+  call.dkv_stride = args.gradient.kv_stride;
   auto dots =
       ScratchBuffer::Create(static_cast<size_t>(shape.stats_size()) * sizeof(float), stream);
   if (!dots.ok()) return dots.status();
   float* const row_dots = dots->template As<float>();
   if (shape.stats_size() != 0) {
-    RETURN_IF_ERROR(RowDots(call, dout, out, row_dots, stream));
+    RETURN_IF_ERROR(RowDots(call, args.dout, args.out, row_dots, stream));
   }
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (TensorCoresTake(shape.head_dim) && RowsAtVectors(in) && AtVectors(dout) &&
-        RowsAtVectors(gradient)) {
+    if (TensorCoresTake(shape.head_dim) && RowsAtVectors(args.in) && AtVectors(args.dout) &&
+        RowsAtVectors(args.gradient)) {
       const AttentionBackwardPlan plan = PlanAttentionBackward(shape, limits);
       ASSIGN_OR_RETURN(const size_t shared_bytes, SharedBytesPerBlock());
       if (plan.one_pass && OnePassSharedBytes(call) <= shared_bytes) {
-        return OnePassAttentionBackward(call, plan, dout, in, shape.key_counts, log_sum_exp,
-                                        row_dots, gradient, stream);
+        return OnePassAttentionBackward(call, plan, args, row_dots, stream);
       }
-      return TwoPassAttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots,
-                                      gradient, stream);
+      return TwoPassAttentionBackward(call, args, row_dots, stream);
     }
   }
-  return Fp32AttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots, gradient,
-                               stream);
+  return Fp32AttentionBackward(call, args, row_dots, stream);
 }
 
-#define TUG_ATTENTION(T)                                                                           \
-  template absl::Status AttentionForward(const AttentionShape&, const AttentionOperands<const T>&, \
-                                         float, const DropoutKey&, T*, float*, const Stream&);     \
-  template absl::Status AttentionBackward(                                                         \
-      const AttentionShape&, const T*, const AttentionOperands<const T>&, const T*, const float*,  \
-      float, const DropoutKey&, const AttentionOperands<T>&, const Stream&,                        \
-      const AttentionBackwardLimits&);
+#define TUG_ATTENTION(T)                                                                  \
+  template absl::Status AttentionForward(const AttentionForwardArgs<T>&, const Stream&);  \
+  template absl::Status AttentionBackward(const AttentionBackwardArgs<T>&, const Stream&, \
+                                          const AttentionBackwardLimits&);
 TUG_ATTENTION(float)
 TUG_ATTENTION(Bf16)
 #undef TUG_ATTENTION

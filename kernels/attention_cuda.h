@@ -64,7 +64,7 @@ namespace tug::kernels::cuda {
 // each with a tenth more for what FP32 adds. log_sum_exp is within 1e-4 where scores are of order
 // 10: a tensor core may add by truncation, 2^-23 of sum |q k| for each of head_dim terms.
 //
-// `out` of AttentionBackward is the forward pass's. A query that reaches no key has out 0 and
+// A query that reaches no key has out 0 and
 // log_sum_exp -infinity. Counts in key_counts that are above `keys` count as `keys`.
 //
 // They return when the kernels are queued. Errors: those of Launch (kernels/cuda_language.h);
@@ -73,15 +73,10 @@ inline constexpr int64_t kMaxHeadDim = 128;
 
 // T is float or Bf16.
 template <typename T>
-absl::Status AttentionForward(const AttentionShape& shape, const AttentionOperands<const T>& in,
-                              float p, const DropoutKey& key, T* out, float* log_sum_exp,
-                              const Stream& stream);
+absl::Status AttentionForward(const AttentionForwardArgs<T>& args, const Stream& stream);
 
 template <typename T>
-absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
-                               const AttentionOperands<const T>& in, const T* out,
-                               const float* log_sum_exp, float p, const DropoutKey& key,
-                               const AttentionOperands<T>& gradient, const Stream& stream,
+absl::Status AttentionBackward(const AttentionBackwardArgs<T>& args, const Stream& stream,
                                const AttentionBackwardLimits& limits = {});
 
 }  // namespace tug::kernels::cuda

@@ -97,10 +97,11 @@ class AttentionCuda : public CudaTest {
                                this->stream());
     const auto views = OperandsIn<const T>(shape, in.data());
     absl::Status status =
-        AttentionForward<T>(shape, views, p, key, out.data(), log_sum_exp.data(), this->stream());
+        AttentionForward<T>({shape, views, p, key, out.data(), log_sum_exp.data()}, this->stream());
     EXPECT_TRUE(status.ok()) << status;
-    status = AttentionBackward<T>(shape, d_o.data(), views, out.data(), log_sum_exp.data(), p, key,
-                                  OperandsIn(shape, gradient.data()), this->stream(), limits);
+    status = AttentionBackward<T>({shape, views, p, key, out.data(), log_sum_exp.data(), d_o.data(),
+                                   OperandsIn(shape, gradient.data())},
+                                  this->stream(), limits);
     EXPECT_TRUE(status.ok()) << status;
     return {out.Read(), gradient.Read(), log_sum_exp.Read()};
   }
@@ -380,8 +381,9 @@ TYPED_TEST(AttentionCuda, TakesMatricesAtAnyBoundary) {
   const OnDevice out(std::vector<TypeParam>(OutSize(shape)), this->stream());
   const OnDevice log_sum_exp(std::vector<float>(shape.stats_size()), this->stream());
   const absl::Status status =
-      AttentionForward<TypeParam>(shape, OperandsIn<const TypeParam>(shape, in.data() + 1), 0, kKey,
-                                  out.data(), log_sum_exp.data(), this->stream());
+      AttentionForward<TypeParam>({shape, OperandsIn<const TypeParam>(shape, in.data() + 1), 0,
+                                   kKey, out.data(), log_sum_exp.data()},
+                                  this->stream());
   ASSERT_TRUE(status.ok()) << status;
   std::vector<double> lse;
   const auto expected =
@@ -392,7 +394,7 @@ TYPED_TEST(AttentionCuda, TakesMatricesAtAnyBoundary) {
 
 TYPED_TEST(AttentionCuda, RefusesWhatTheContractRulesOut) {
   const auto code = [&](const AttentionShape& shape, float p) {
-    return AttentionForward<TypeParam>(shape, {}, p, kKey, nullptr, nullptr, this->stream()).code();
+    return AttentionForward<TypeParam>({.shape = shape, .p = p}, this->stream()).code();
   };
   EXPECT_EQ(code({.batch = 1, .queries = 4, .keys = 4, .heads = 1, .head_dim = 129}, 0),
             absl::StatusCode::kInvalidArgument);

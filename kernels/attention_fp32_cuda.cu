@@ -163,14 +163,12 @@ struct ForwardTiles {
 
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads)
-    ForwardKernel(AttentionCall call, const T* __restrict__ q, const T* __restrict__ k,
-                  const T* __restrict__ v, const int32_t* __restrict__ key_counts, T* out,
-                  float* log_sum_exp) {
+    ForwardKernel(AttentionCall call, AttentionForwardArgs<T> a) {
   auto* const tiles = SharedMemory<ForwardTiles<kDim>>();
   const TileOfBlock<true> tile(call.queries, kTile);
-  const HeadOnDevice head(call, key_counts, tile.head);
+  const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int first_query = tile.first_row, queries = min(kTile, call.queries - first_query);
-  LoadRows(q + head.At(call.queries, call.q_stride, first_query), call.q_stride, queries,
+  LoadRows(a.in.q + head.At(call.queries, call.q_stride, first_query), call.q_stride, queries,
            call.head_dim, tiles->q);
   Sums<kDim> sums = {};
   float largest[kEach], total[kEach];
@@ -182,8 +180,8 @@ __global__ void __launch_bounds__(kThreads)
   for (int first_key = 0; first_key < reach; first_key += kTile) {
     __syncthreads();  // what was read of the tile before
     const int64_t kv_at = head.At(call.keys, call.kv_stride, first_key);
-    LoadRows(k + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->k);
-    LoadRows(v + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->v);
+    LoadRows(a.in.k + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->k);
+    LoadRows(a.in.v + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->v);
     __syncthreads();
     Part weights;
     MultiplyRows(tiles->q, tiles->k, weights);
@@ -220,11 +218,11 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kEach; ++i) {
     factor[i] = total[i] != 0 ? 1.0f / total[i] : 0.0f;
     if (Column(0) == 0 && Row(i) < queries) {
-      log_sum_exp[head.StatsAt(first_query + Row(i))] = largest[i] + logf(total[i]);
+      a.log_sum_exp[head.StatsAt(first_query + Row(i))] = largest[i] + logf(total[i]);
     }
   }
   StoreRows<kDim>(sums, factor, queries, call.head_dim,
-                  out + head.At(call.queries, call.width(), first_query), call.width());
+                  a.out + head.At(call.queries, call.width(), first_query), call.width());
 }
 
 template <int kDim>
@@ -245,23 +243,21 @@ struct ScoreGradient {
 
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads)
-    QueryGradientKernel(AttentionCall call, const T* __restrict__ q, const T* __restrict__ k,
-                        const T* __restrict__ v, const int32_t* __restrict__ key_counts,
-                        const T* __restrict__ dout, const float* __restrict__ log_sum_exp,
-                        const float* __restrict__ row_dots, T* dq) {
+    QueryGradientKernel(AttentionCall call, AttentionBackwardArgs<T> a,
+                        const float* __restrict__ row_dots) {
   auto* const tiles = SharedMemory<BackwardTiles<kDim>>();
   const TileOfBlock<true> tile(call.queries, kTile);
-  const HeadOnDevice head(call, key_counts, tile.head);
+  const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int first_query = tile.first_row, queries = min(kTile, call.queries - first_query);
-  LoadRows(q + head.At(call.queries, call.q_stride, first_query), call.q_stride, queries,
+  LoadRows(a.in.q + head.At(call.queries, call.q_stride, first_query), call.q_stride, queries,
            call.head_dim, tiles->q);
-  LoadRows(dout + head.At(call.queries, call.width(), first_query), call.width(), queries,
+  LoadRows(a.dout + head.At(call.queries, call.width(), first_query), call.width(), queries,
            call.head_dim, tiles->dout);
   float lse[kEach], dot[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const bool there = Row(i) < queries;
-    lse[i] = there ? log_sum_exp[head.StatsAt(first_query + Row(i))] : 0.0f;
+    lse[i] = there ? a.log_sum_exp[head.StatsAt(first_query + Row(i))] : 0.0f;
     dot[i] = there ? row_dots[head.StatsAt(first_query + Row(i))] : 0.0f;
   }
   Sums<kDim> sums = {};
@@ -269,8 +265,8 @@ __global__ void __launch_bounds__(kThreads)
   for (int first_key = 0; first_key < reach; first_key += kTile) {
     __syncthreads();  // what was read of the tile before
     const int64_t kv_at = head.At(call.keys, call.kv_stride, first_key);
-    LoadRows(k + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->k);
-    LoadRows(v + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->v);
+    LoadRows(a.in.k + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->k);
+    LoadRows(a.in.v + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->v);
     __syncthreads();
     Part scores, dweights;
     MultiplyRows(tiles->q, tiles->k, scores);
@@ -292,22 +288,21 @@ __global__ void __launch_bounds__(kThreads)
   }
   const float factor[kEach] = {call.scale, call.scale, call.scale, call.scale};
   StoreRows<kDim>(sums, factor, queries, call.head_dim,
-                  dq + head.At(call.queries, call.dq_stride, first_query), call.dq_stride);
+                  a.gradient.q + head.At(call.queries, call.dq_stride, first_query),
+                  call.dq_stride);
 }
 
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads)
-    KeyGradientKernel(AttentionCall call, const T* __restrict__ q, const T* __restrict__ k,
-                      const T* __restrict__ v, const int32_t* __restrict__ key_counts,
-                      const T* __restrict__ dout, const float* __restrict__ log_sum_exp,
-                      const float* __restrict__ row_dots, T* dk, T* dv) {
+    KeyGradientKernel(AttentionCall call, AttentionBackwardArgs<T> a,
+                      const float* __restrict__ row_dots) {
   auto* const tiles = SharedMemory<BackwardTiles<kDim>>();
   const TileOfBlock<false> tile(call.keys, kTile);
-  const HeadOnDevice head(call, key_counts, tile.head);
+  const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int first_key = tile.first_row;
   const int64_t kv_at = head.At(call.keys, call.kv_stride, first_key);
-  LoadRows(k + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->k);
-  LoadRows(v + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->v);
+  LoadRows(a.in.k + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->k);
+  LoadRows(a.in.v + kv_at, call.kv_stride, head.keys - first_key, call.head_dim, tiles->v);
   Sums<kDim> dk_sums = {}, dv_sums = {};
   // Earlier queries do not reach this tile; padding is reached by none.
   const int first_reaching = call.causal ? first_key : 0;
@@ -315,9 +310,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int first_query = first_reaching; first_query < end; first_query += kTile) {
     const int queries = min(kTile, call.queries - first_query);
     __syncthreads();  // what was read of the tile before
-    LoadRows(q + head.At(call.queries, call.q_stride, first_query), call.q_stride, queries,
+    LoadRows(a.in.q + head.At(call.queries, call.q_stride, first_query), call.q_stride, queries,
              call.head_dim, tiles->q);
-    LoadRows(dout + head.At(call.queries, call.width(), first_query), call.width(), queries,
+    LoadRows(a.dout + head.At(call.queries, call.width(), first_query), call.width(), queries,
              call.head_dim, tiles->dout);
     __syncthreads();
     Part weights, dscores;  // [key][query]
@@ -328,7 +323,7 @@ __global__ void __launch_bounds__(kThreads)
       const int query = first_query + Column(j);
       const bool there = Column(j) < queries;
       const int visible = there ? head.Visible(query) : 0;
-      const float lse = there ? log_sum_exp[head.StatsAt(query)] : 0.0f;
+      const float lse = there ? a.log_sum_exp[head.StatsAt(query)] : 0.0f;
       const float dot = there ? row_dots[head.StatsAt(query)] : 0.0f;
       const FourKeys dropout(head, query, first_key / kTile, Row(0));
 #pragma unroll
@@ -349,67 +344,59 @@ __global__ void __launch_bounds__(kThreads)
   const float factor[kEach] = {call.scale, call.scale, call.scale, call.scale};
   const int keys = min(kTile, call.keys - first_key);
   const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
-  StoreRows<kDim>(dk_sums, factor, keys, call.head_dim, dk + at, call.dkv_stride);
-  StoreRows<kDim>(dv_sums, one, keys, call.head_dim, dv + at, call.dkv_stride);
+  StoreRows<kDim>(dk_sums, factor, keys, call.head_dim, a.gradient.k + at, call.dkv_stride);
+  StoreRows<kDim>(dv_sums, one, keys, call.head_dim, a.gradient.v + at, call.dkv_stride);
 }
 
 template <int kDim, typename T>
-absl::Status Forward(const AttentionCall& call, const AttentionOperands<const T>& in,
-                     const int32_t* key_counts, T* out, float* log_sum_exp, const Stream& stream) {
+absl::Status Forward(const AttentionCall& call, const AttentionForwardArgs<T>& args,
+                     const Stream& stream) {
   return Launch(
       ForwardKernel<T, kDim>,
       {AttentionBlocks(call, call.queries, kTile), kThreads, stream, sizeof(ForwardTiles<kDim>)},
-      call, in.q, in.k, in.v, key_counts, out, log_sum_exp);
+      call, args);
 }
 
 template <int kDim, typename T>
-absl::Status Backward(const AttentionCall& call, const T* dout,
-                      const AttentionOperands<const T>& in, const int32_t* key_counts,
-                      const float* log_sum_exp, const float* row_dots,
-                      const AttentionOperands<T>& gradient, const Stream& stream) {
+absl::Status Backward(const AttentionCall& call, const AttentionBackwardArgs<T>& args,
+                      const float* row_dots, const Stream& stream) {
   constexpr size_t kShared = sizeof(BackwardTiles<kDim>);
   if (call.queries != 0) {
     RETURN_IF_ERROR(Launch(QueryGradientKernel<T, kDim>,
                            {AttentionBlocks(call, call.queries, kTile), kThreads, stream, kShared},
-                           call, in.q, in.k, in.v, key_counts, dout, log_sum_exp, row_dots,
-                           gradient.q));
+                           call, args, row_dots));
   }
   if (call.keys == 0) return absl::OkStatus();
   return Launch(KeyGradientKernel<T, kDim>,
-                {AttentionBlocks(call, call.keys, kTile), kThreads, stream, kShared}, call, in.q,
-                in.k, in.v, key_counts, dout, log_sum_exp, row_dots, gradient.k, gradient.v);
+                {AttentionBlocks(call, call.keys, kTile), kThreads, stream, kShared}, call, args,
+                row_dots);
 }
 
 }  // namespace
 
 template <typename T>
-absl::Status Fp32AttentionForward(const AttentionCall& call, const AttentionOperands<const T>& in,
-                                  const int32_t* key_counts, T* out, float* log_sum_exp,
+absl::Status Fp32AttentionForward(const AttentionCall& call, const AttentionForwardArgs<T>& args,
                                   const Stream& stream) {
   const auto run = call.head_dim <= 32   ? Forward<32, T>
                    : call.head_dim <= 64 ? Forward<64, T>
                                          : Forward<128, T>;
-  return run(call, in, key_counts, out, log_sum_exp, stream);
+  return run(call, args, stream);
 }
 
 template <typename T>
-absl::Status Fp32AttentionBackward(const AttentionCall& call, const T* dout,
-                                   const AttentionOperands<const T>& in, const int32_t* key_counts,
-                                   const float* log_sum_exp, const float* row_dots,
-                                   const AttentionOperands<T>& gradient, const Stream& stream) {
+absl::Status Fp32AttentionBackward(const AttentionCall& call, const AttentionBackwardArgs<T>& args,
+                                   const float* row_dots, const Stream& stream) {
   const auto run = call.head_dim <= 32   ? Backward<32, T>
                    : call.head_dim <= 64 ? Backward<64, T>
                                          : Backward<128, T>;
-  return run(call, dout, in, key_counts, log_sum_exp, row_dots, gradient, stream);
+  return run(call, args, row_dots, stream);
 }
 
-#define TUG_ATTENTION(T)                                                                        \
-  template absl::Status Fp32AttentionForward(const AttentionCall&,                              \
-                                             const AttentionOperands<const T>&, const int32_t*, \
-                                             T*, float*, const Stream&);                        \
-  template absl::Status Fp32AttentionBackward(                                                  \
-      const AttentionCall&, const T*, const AttentionOperands<const T>&, const int32_t*,        \
-      const float*, const float*, const AttentionOperands<T>&, const Stream&);
+#define TUG_ATTENTION(T)                                                                           \
+  template absl::Status Fp32AttentionForward(const AttentionCall&, const AttentionForwardArgs<T>&, \
+                                             const Stream&);                                       \
+  template absl::Status Fp32AttentionBackward(                                                     \
+      const AttentionCall&, const AttentionBackwardArgs<T>&, const float*, const Stream&);
 TUG_ATTENTION(float)
 TUG_ATTENTION(Bf16)
 #undef TUG_ATTENTION

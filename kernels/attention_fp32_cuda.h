@@ -10,15 +10,12 @@ namespace tug::kernels::cuda {
 // The part of kernels/attention_cuda.h in FP32 arithmetic, for its .cu files. T is float or Bf16.
 // REQUIRES: head_dim is in [1, 128]; no size is 0.
 template <typename T>
-absl::Status Fp32AttentionForward(const AttentionCall& call, const AttentionOperands<const T>& in,
-                                  const int32_t* key_counts, T* out, float* log_sum_exp,
+absl::Status Fp32AttentionForward(const AttentionCall& call, const AttentionForwardArgs<T>& args,
                                   const Stream& stream);
 // The second and the third kernel of the backward pass.
 template <typename T>
-absl::Status Fp32AttentionBackward(const AttentionCall& call, const T* dout,
-                                   const AttentionOperands<const T>& in, const int32_t* key_counts,
-                                   const float* log_sum_exp, const float* row_dots,
-                                   const AttentionOperands<T>& gradient, const Stream& stream);
+absl::Status Fp32AttentionBackward(const AttentionCall& call, const AttentionBackwardArgs<T>& args,
+                                   const float* row_dots, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

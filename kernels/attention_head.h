@@ -42,11 +42,15 @@ struct AttentionHead {
   int64_t StatsAt() const { return (sample * shape.heads + head) * shape.queries; }
   // The first key that `query` does not reach.
   int64_t Visible(int64_t query) const { return shape.causal ? std::min(query + 1, keys) : keys; }
-  // The dropout of the query's row of probabilities.
-  DropoutRow DropoutOf(int64_t query) const {
+  // The query's row of `count` scores.
+  ScoreRow RowOf(int64_t query, int64_t count, float lse) const {
     const int64_t blocks = (shape.keys + 63) / 64;
-    return {keeper, static_cast<uint32_t>(sample),
-            static_cast<uint32_t>((head * shape.queries + query) * blocks)};
+    return {.dropout = {keeper, static_cast<uint32_t>(sample),
+                        static_cast<uint32_t>((head * shape.queries + query) * blocks)},
+            .visible = Visible(query),
+            .count = count,
+            .scale = scale,
+            .lse = lse};
   }
 };
 

@@ -11,7 +11,8 @@
 
 namespace tug::kernels::cuda {
 
-// Of a call, besides its pointers.
+// Of a call, besides its pointers. Strides stand here too: taken from the arguments they would cost
+// the kernel of one pass a register that it lacks.
 struct AttentionCall {
   int64_t batch;
   int queries;

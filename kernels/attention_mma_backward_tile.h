@@ -63,15 +63,23 @@ struct NextStat {
 };
 static_assert(kMmaThreads >= 2 * kMmaTile);
 
+// What is known of the queries of a tile, from one on.
+template <int kWords>
+struct QueryNumbers {
+  const float* lse_log2;
+  const float* dot;
+  const unsigned (*kept)[kWords];
+};
+
 // Of a chunk, [key][query]: scores become dropout(P), dweights become dS / s; 0 of a query and what
 // it does not reach.
-//   diagonal              the place of the chunk's first query less that of the warp's first key
-//   keys                  of the warp's, those that are not padding
-//   lse_log2, dot, kept   of the chunk's first query on
+//   diagonal   the place of the chunk's first query less that of the warp's first key
+//   keys       of the warp's, those that are not padding
+//   of         from the chunk's first query on
 template <bool kDropout, int kM, int kN, int kWords>
 __device__ __forceinline__ void WeightGradients(const AttentionCall& call, int key_of_block,
-                                                int diagonal, int keys, const float* lse_log2,
-                                                const float* dot, const unsigned (*kept)[kWords],
+                                                int diagonal, int keys,
+                                                const QueryNumbers<kWords>& of,
                                                 FragmentC (&scores)[kM][kN],
                                                 FragmentC (&dweights)[kM][kN]) {
   const float scale_log2 = call.scale * kLog2E;
@@ -80,7 +88,7 @@ __device__ __forceinline__ void WeightGradients(const AttentionCall& call, int k
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
       const int query = 8 * n + LaneColumn() + odd;
-      const float lse = lse_log2[query], d = dot[query];
+      const float lse = of.lse_log2[query], d = of.dot[query];
       const int reach = min(query + diagonal + 1, keys);
 #pragma unroll
       for (int m = 0; m < kM; ++m) {
@@ -93,7 +101,7 @@ __device__ __forceinline__ void WeightGradients(const AttentionCall& call, int k
           bool keep = true;
           if constexpr (kDropout) {
             const int key = key_of_block + 16 * m + 8 * h + LaneRow();
-            keep = (kept[query][key / 32] >> (key % 32) & 1) != 0;
+            keep = (of.kept[query][key / 32] >> (key % 32) & 1) != 0;
           }
           score = keep ? p : 0.0f;
           dweight = p * ((keep ? dweight * call.dropout.scale : 0.0f) - d);

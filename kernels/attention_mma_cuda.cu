@@ -125,24 +125,22 @@ __device__ __forceinline__ void FinishRows(const HeadOnDevice& head, int first_q
 
 template <int kDim, bool kDropout>
 __global__ void __launch_bounds__(kMmaThreads, 2)
-    ForwardKernel(AttentionCall call, const Bf16* __restrict__ q, const Bf16* __restrict__ k,
-                  const Bf16* __restrict__ v, const int32_t* __restrict__ key_counts, Bf16* out,
-                  float* log_sum_exp) {
+    ForwardKernel(AttentionCall call, AttentionForwardArgs<Bf16> a) {
   constexpr int kN = kChunkN<kDim, kDropout>;
   auto* const tiles = SharedMemory<Tiles<kDim>>();
   const TileOfBlock<true> tile(call.queries, kQueries);
-  const HeadOnDevice head(call, key_counts, tile.head);
+  const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int queries = min(kQueries, call.queries - tile.first_row);
   const int reach = head.Visible(tile.first_row + queries - 1);
-  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+  const RowCopies<kDim> k_rows(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
                                call.head_dim);
-  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+  const RowCopies<kDim> v_rows(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
                                call.head_dim);
   const auto begin_copy = [&](int first_key, int stage) {
     k_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->k[stage]);
     v_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->v[stage]);
   };
-  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim)
+  RowCopies<kDim>(a.in.q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim)
       .template Begin<kQueries>(tile.first_row, call.queries, tiles->q);
   if (reach > 0) begin_copy(0, 0);
   CommitCopies();
@@ -183,32 +181,31 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
     __syncthreads();
   }
   float factor[kM][2];
-  FinishRows(head, first_query, rows, log_sum_exp, factor);
-  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query, call.head_dim,
-                  out + head.At(call.queries, call.width(), first_query), call.width());
+  FinishRows(head, first_query, rows, a.log_sum_exp, factor);
+  StoreRows<kDim>(sums, factor, tiles->q, warp_row,
+                  {a.out + head.At(call.queries, call.width(), first_query), call.width(),
+                   call.queries - first_query, call.head_dim});
 }
 
 template <int kDim>
-absl::Status Forward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
-                     const int32_t* key_counts, Bf16* out, float* log_sum_exp,
+absl::Status Forward(const AttentionCall& call, const AttentionForwardArgs<Bf16>& args,
                      const Stream& stream) {
   const auto kernel =
       call.dropout.threshold != 0 ? ForwardKernel<kDim, true> : ForwardKernel<kDim, false>;
   return Launch(
       kernel,
       {AttentionBlocks(call, call.queries, kQueries), kMmaThreads, stream, sizeof(Tiles<kDim>)},
-      call, in.q, in.k, in.v, key_counts, out, log_sum_exp);
+      call, args);
 }
 
 }  // namespace
 
-absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
-                                 const int32_t* key_counts, Bf16* out, float* log_sum_exp,
+absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionForwardArgs<Bf16>& args,
                                  const Stream& stream) {
   const auto run = call.head_dim <= 32   ? Forward<32>
                    : call.head_dim <= 64 ? Forward<64>
                                          : Forward<128>;
-  return run(call, in, key_counts, out, log_sum_exp, stream);
+  return run(call, args, stream);
 }
 
 }  // namespace tug::kernels::cuda

@@ -14,24 +14,17 @@ namespace tug::kernels::cuda {
 // The part of kernels/attention_cuda.h that tensor cores do, for its .cu files.
 // REQUIRES: call.head_dim is a multiple of 8, 128 at most, strides are multiples of 8, pointers at
 // 16 bytes; no size is 0.
-absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
-                                 const int32_t* key_counts, Bf16* out, float* log_sum_exp,
+absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionForwardArgs<Bf16>& args,
                                  const Stream& stream);
 // Of a block of one pass.
 size_t OnePassSharedBytes(const AttentionCall& call);
 // What follows row_dots in the backward pass. `plan`: of the call's shape, one_pass.
 absl::Status OnePassAttentionBackward(const AttentionCall& call, const AttentionBackwardPlan& plan,
-                                      const Bf16* dout, const AttentionOperands<const Bf16>& in,
-                                      const int32_t* key_counts, const float* log_sum_exp,
-                                      const float* row_dots,
-                                      const AttentionOperands<Bf16>& gradient,
-                                      const Stream& stream);
-absl::Status TwoPassAttentionBackward(const AttentionCall& call, const Bf16* dout,
-                                      const AttentionOperands<const Bf16>& in,
-                                      const int32_t* key_counts, const float* log_sum_exp,
-                                      const float* row_dots,
-                                      const AttentionOperands<Bf16>& gradient,
-                                      const Stream& stream);
+                                      const AttentionBackwardArgs<Bf16>& args,
+                                      const float* row_dots, const Stream& stream);
+absl::Status TwoPassAttentionBackward(const AttentionCall& call,
+                                      const AttentionBackwardArgs<Bf16>& args,
+                                      const float* row_dots, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

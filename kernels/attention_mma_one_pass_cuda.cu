@@ -164,14 +164,15 @@ __device__ __forceinline__ void StoreScoreGradients(const FragmentC (&dscores)[k
   }
 }
 
-// A warp's dK and dV, from key `first_key` of the head on, through its own rows of two tiles; zeros
-// of padding.
-template <int kDim, int kM>
+// A warp's dK and dV, from key `first_key` of the head on, through its own rows of the tiles of
+// keys and values; zeros of padding.
+template <int kDim, int kM, typename Tiles>
 __device__ __forceinline__ void StoreKeyGradients(const HeadOnDevice& head, int first_key,
                                                   int warp_row,
                                                   const FragmentC (&dk_sums)[kM][kDim / 8],
                                                   const FragmentC (&dv_sums)[kM][kDim / 8],
-                                                  Bf16* k_tile, Bf16* v_tile, Bf16* dk, Bf16* dv) {
+                                                  Tiles& tiles,
+                                                  const AttentionOperands<Bf16>& gradient) {
   const AttentionCall& call = head.call;
   float dk_factor[kM][2], dv_factor[kM][2];
 #pragma unroll
@@ -182,10 +183,10 @@ __device__ __forceinline__ void StoreKeyGradients(const HeadOnDevice& head, int 
   }
   const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
   const int keys = call.keys - first_key;
-  StoreRows<kDim>(dk_sums, dk_factor, k_tile, warp_row, keys, call.head_dim, dk + at,
-                  call.dkv_stride);
-  StoreRows<kDim>(dv_sums, dv_factor, v_tile, warp_row, keys, call.head_dim, dv + at,
-                  call.dkv_stride);
+  StoreRows<kDim>(dk_sums, dk_factor, tiles.k, warp_row,
+                  {gradient.k + at, call.dkv_stride, keys, call.head_dim});
+  StoreRows<kDim>(dv_sums, dv_factor, tiles.v, warp_row,
+                  {gradient.v + at, call.dkv_stride, keys, call.head_dim});
 }
 
 // A block: (block of keys, head). Blocks of early keys, which with causal attention have the most
@@ -193,20 +194,19 @@ __device__ __forceinline__ void StoreKeyGradients(const HeadOnDevice& head, int 
 template <int kDim, bool kDropout>
 __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
                                   OnePass<kDim, kDropout>::kBlocksAtOnce)
-    OnePassKernel(AttentionCall call, SumsLayout layout, const Bf16* __restrict__ q,
-                  const Bf16* __restrict__ k, const Bf16* __restrict__ v,
-                  const int32_t* __restrict__ key_counts, const Bf16* __restrict__ dout,
+    OnePassKernel(AttentionCall call, SumsLayout layout, AttentionBackwardArgs<Bf16> a,
                   const float* __restrict__ log_sum_exp, const float* __restrict__ row_dots,
-                  Bf16* dk, Bf16* dv, float* sums) {
+                  float* sums) {
   using B = OnePass<kDim, kDropout>;
   using Rows = RowCopies<kDim, B::kThreads>;
   auto* const tiles = SharedMemory<OnePassTiles<kDim, kDropout>>();
   const int place = static_cast<int>(blockIdx.x % static_cast<unsigned>(layout.heads));
   const int block = static_cast<int>(blockIdx.x / static_cast<unsigned>(layout.heads));
-  const HeadOnDevice head(call, key_counts, layout.first_head + place);
+  const HeadOnDevice head(call, a.shape.key_counts, layout.first_head + place);
   float* const block_sums = sums + layout.Begin(place, block) * (kMmaTile * kDim);
-  const Rows q_rows(q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim);
-  const Rows dout_rows(dout + head.At(call.queries, call.width(), 0), call.width(), call.head_dim);
+  const Rows q_rows(a.in.q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim);
+  const Rows dout_rows(a.dout + head.At(call.queries, call.width(), 0), call.width(),
+                       call.head_dim);
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
   const LeftRows<kDim, B::kM, false> left_k(tiles->k, warp_row), left_v(tiles->v, warp_row);
 
@@ -224,9 +224,9 @@ __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
     const auto draw = [&](int first_query) {
       if constexpr (kDropout) DrawKept<B::kWarps>(head, first_query, block_key, tiles->kept);
     };
-    Rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
+    Rows(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
         .template Begin<kBackwardKeyTile>(block_key, head.keys, tiles->k);
-    Rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
+    Rows(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
         .template Begin<kBackwardKeyTile>(block_key, head.keys, tiles->v);
     if (first_reaching < end) {
       begin_copy(first_reaching, 0);
@@ -253,7 +253,8 @@ __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
         MultiplyRows(left_k, tiles->q[stage], row, weights);
         MultiplyRows(left_v, tiles->dout[stage], row, dscores);
         WeightGradients<kDropout>(call, warp_row, diagonal, head.keys - first_key,
-                                  tiles->lse_log2 + row, tiles->dot + row, tiles->kept + row,
+                                  QueryNumbers<kBackwardKeyTile / 32>{
+                                      tiles->lse_log2 + row, tiles->dot + row, tiles->kept + row},
                                   weights, dscores);
         AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
         StoreScoreGradients(dscores, warp_row, row, tiles->dscores);
@@ -274,8 +275,7 @@ __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
       WaitForCopies<0>();
       __syncthreads();
     }
-    StoreKeyGradients<kDim>(head, first_key, warp_row, dk_sums, dv_sums, tiles->k, tiles->v, dk,
-                            dv);
+    StoreKeyGradients<kDim>(head, first_key, warp_row, dk_sums, dv_sums, *tiles, a.gradient);
     __syncthreads();
   }
 }
@@ -283,15 +283,14 @@ __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
 // dQ of a tile of queries: the sums of its head's blocks, by pairs of tiles of keys.
 template <int kDim>
 __global__ void __launch_bounds__(OnePass<kDim>::kThreads)
-    SumQueryGradientKernel(AttentionCall call, SumsLayout layout,
-                           const int32_t* __restrict__ key_counts, const float* __restrict__ sums,
-                           Bf16* dq) {
+    SumQueryGradientKernel(AttentionCall call, SumsLayout layout, AttentionBackwardArgs<Bf16> a,
+                           const float* __restrict__ sums) {
   using Part = QueryPart<kDim>;
   constexpr int kPartSize = Part::kRows * Part::kColumns;
   auto* const rounded = SharedMemory<Bf16>() + Part::Warp() * kPartSize;
   const int query_tile = static_cast<int>(blockIdx.x % static_cast<unsigned>(layout.query_tiles));
   const int place = static_cast<int>(blockIdx.x / static_cast<unsigned>(layout.query_tiles));
-  const HeadOnDevice head(call, key_counts, layout.first_head + place);
+  const HeadOnDevice head(call, a.shape.key_counts, layout.first_head + place);
   const int last_query = min((query_tile + 1) * kMmaTile, call.queries) - 1;
   // Tiles of keys, and blocks of them, that the tile's queries reach.
   const int tiles = (head.Visible(last_query) + kBackwardKeyTile - 1) / kBackwardKeyTile;
@@ -313,16 +312,15 @@ __global__ void __launch_bounds__(OnePass<kDim>::kThreads)
   for (int i = 0; i < 2 * Part::kM; ++i) factor[i / 2][i % 2] = call.scale;
   const int first_query = query_tile * kMmaTile + Part::FirstRow();
   StoreRows<Part::kColumns>(
-      total.of, factor, rounded, 0, call.queries - first_query, call.head_dim - Part::FirstColumn(),
-      dq + head.At(call.queries, call.dq_stride, first_query) + Part::FirstColumn(),
-      call.dq_stride);
+      total.of, factor, rounded, 0,
+      {a.gradient.q + head.At(call.queries, call.dq_stride, first_query) + Part::FirstColumn(),
+       call.dq_stride, call.queries - first_query, call.head_dim - Part::FirstColumn()});
 }
 
 template <int kDim, bool kDropout>
-absl::Status Run(const AttentionCall& call, const AttentionBackwardPlan& plan, const Bf16* dout,
-                 const AttentionOperands<const Bf16>& in, const int32_t* key_counts,
-                 const float* log_sum_exp, const float* row_dots,
-                 const AttentionOperands<Bf16>& gradient, const Stream& stream) {
+absl::Status Run(const AttentionCall& call, const AttentionBackwardPlan& plan,
+                 const AttentionBackwardArgs<Bf16>& args, const float* row_dots,
+                 const Stream& stream) {
   using B = OnePass<kDim, kDropout>;
   ASSIGN_OR_RETURN(const ScratchBuffer scratch,
                    ScratchBuffer::Create(static_cast<size_t>(plan.scratch_bytes), stream));
@@ -340,14 +338,13 @@ absl::Status Run(const AttentionCall& call, const AttentionBackwardPlan& plan, c
       const auto blocks = static_cast<unsigned>(plan.blocks_of_head * layout.heads);
       RETURN_IF_ERROR(Launch(OnePassKernel<kDim, kDropout>,
                              {blocks, B::kThreads, stream, sizeof(OnePassTiles<kDim, kDropout>)},
-                             call, layout, in.q, in.k, in.v, key_counts, dout, log_sum_exp,
-                             row_dots, gradient.k, gradient.v, sums));
+                             call, layout, args, args.log_sum_exp, row_dots, sums));
     }
     if (call.queries != 0) {
       const auto blocks = static_cast<unsigned>(layout.query_tiles * int64_t{layout.heads});
       RETURN_IF_ERROR(Launch(SumQueryGradientKernel<kDim>,
                              {blocks, B::kThreads, stream, kMmaTile * kDim * sizeof(Bf16)}, call,
-                             layout, key_counts, sums, gradient.q));
+                             layout, args, sums));
     }
   }
   return absl::OkStatus();
@@ -362,16 +359,13 @@ size_t OnePassSharedBytes(const AttentionCall& call) {
 }
 
 absl::Status OnePassAttentionBackward(const AttentionCall& call, const AttentionBackwardPlan& plan,
-                                      const Bf16* dout, const AttentionOperands<const Bf16>& in,
-                                      const int32_t* key_counts, const float* log_sum_exp,
-                                      const float* row_dots,
-                                      const AttentionOperands<Bf16>& gradient,
-                                      const Stream& stream) {
+                                      const AttentionBackwardArgs<Bf16>& args,
+                                      const float* row_dots, const Stream& stream) {
   const bool drop = call.dropout.threshold != 0;
   const auto run = call.head_dim <= 32   ? (drop ? Run<32, true> : Run<32, false>)
                    : call.head_dim <= 64 ? (drop ? Run<64, true> : Run<64, false>)
                                          : (drop ? Run<128, true> : Run<128, false>);
-  return run(call, plan, dout, in, key_counts, log_sum_exp, row_dots, gradient, stream);
+  return run(call, plan, args, row_dots, stream);
 }
 
 }  // namespace tug::kernels::cuda

@@ -196,15 +196,22 @@ __device__ __forceinline__ void AddProduct(const FragmentC (&weights)[kM][kN], c
   }
 }
 
-// Rounds a warp's sums to bf16 and writes the first `rows` rows of them, the first `columns` of
-// each, times its factor; an exact zero where that is 0. Through rows first_row to first_row + 16
-// kM - 1 of a tile, which no other warp uses and none of this one's lanes still reads: so a row is
-// written 16 bytes a thread.
+// Where a warp's rows go, and how much of them is there.
+struct RowsOut {
+  Bf16* to;
+  int64_t stride;
+  int rows;
+  int columns;
+};
+
+// Rounds a warp's sums to bf16 and writes them, row i times its factor; an exact zero where that is
+// 0. Through rows first_row to first_row + 16 kM - 1 of a tile, which no other warp uses and none
+// of this one's lanes still reads: so a row is written 16 bytes a thread.
 //   factor [m][h]  of row 16 m + 8 h + LaneRow()
 template <int kDim, int kM>
 __device__ __forceinline__ void StoreRows(const FragmentC (&sums)[kM][kDim / 8],
                                           const float (&factor)[kM][2], Bf16* tile, int first_row,
-                                          int rows, int columns, Bf16* out, int64_t stride) {
+                                          const RowsOut& out) {
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -225,8 +232,8 @@ __device__ __forceinline__ void StoreRows(const FragmentC (&sums)[kM][kDim / 8],
   for (int i = 0; i < 16 * kM * kChunks / kWarp; ++i) {
     const int at = i * kWarp + static_cast<int>(threadIdx.x) % kWarp;
     const int row = at / kChunks, chunk = at % kChunks;
-    if (row < rows && chunk * 8 < columns) {
-      *reinterpret_cast<uint4*>(out + row * stride + chunk * 8) =
+    if (row < out.rows && chunk * 8 < out.columns) {
+      *reinterpret_cast<uint4*>(out.to + row * out.stride + chunk * 8) =
           *reinterpret_cast<const uint4*>(tile + ChunkAt<kDim>(first_row + row, chunk));
     }
   }

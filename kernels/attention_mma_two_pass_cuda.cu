@@ -77,27 +77,25 @@ __device__ __forceinline__ void ScoreGradients(const HeadOnDevice& head, int fir
 
 template <int kDim, bool kDropout>
 __global__ void __launch_bounds__(kMmaThreads, 2)
-    QueryGradientKernel(AttentionCall call, const Bf16* __restrict__ q, const Bf16* __restrict__ k,
-                        const Bf16* __restrict__ v, const int32_t* __restrict__ key_counts,
-                        const Bf16* __restrict__ dout, const float* __restrict__ log_sum_exp,
-                        const float* __restrict__ row_dots, Bf16* dq) {
+    QueryGradientKernel(AttentionCall call, AttentionBackwardArgs<Bf16> a,
+                        const float* __restrict__ log_sum_exp, const float* __restrict__ row_dots) {
   using B = Backward<kDim, kDropout>;
   auto* const tiles = SharedMemory<QueryTiles<kDim>>();
   const TileOfBlock<true> tile(call.queries, B::kRows);
-  const HeadOnDevice head(call, key_counts, tile.head);
+  const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int queries = min(B::kRows, call.queries - tile.first_row);
   const int reach = head.Visible(tile.first_row + queries - 1);
-  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+  const RowCopies<kDim> k_rows(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
                                call.head_dim);
-  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+  const RowCopies<kDim> v_rows(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
                                call.head_dim);
   const auto begin_copy = [&](int first_key, int stage) {
     k_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->k[stage]);
     v_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->v[stage]);
   };
-  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim)
+  RowCopies<kDim>(a.in.q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim)
       .template Begin<B::kRows>(tile.first_row, call.queries, tiles->q);
-  RowCopies<kDim>(dout + head.At(call.queries, call.width(), 0), call.width(), call.head_dim)
+  RowCopies<kDim>(a.dout + head.At(call.queries, call.width(), 0), call.width(), call.head_dim)
       .template Begin<B::kRows>(tile.first_row, call.queries, tiles->dout);
   if (reach > 0) begin_copy(0, 0);
   CommitCopies();
@@ -135,8 +133,9 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   float factor[B::kM][2];
 #pragma unroll
   for (int i = 0; i < 2 * B::kM; ++i) factor[i / 2][i % 2] = call.scale;
-  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query, call.head_dim,
-                  dq + head.At(call.queries, call.dq_stride, first_query), call.dq_stride);
+  StoreRows<kDim>(sums, factor, tiles->q, warp_row,
+                  {a.gradient.q + head.At(call.queries, call.dq_stride, first_query),
+                   call.dq_stride, call.queries - first_query, call.head_dim});
 }
 
 template <int kDim>
@@ -154,30 +153,28 @@ struct KeyTiles {
 
 template <int kDim, bool kDropout>
 __global__ void __launch_bounds__(kMmaThreads, 2)
-    KeyGradientKernel(AttentionCall call, const Bf16* __restrict__ q, const Bf16* __restrict__ k,
-                      const Bf16* __restrict__ v, const int32_t* __restrict__ key_counts,
-                      const Bf16* __restrict__ dout, const float* __restrict__ log_sum_exp,
-                      const float* __restrict__ row_dots, Bf16* dk, Bf16* dv) {
+    KeyGradientKernel(AttentionCall call, AttentionBackwardArgs<Bf16> a,
+                      const float* __restrict__ log_sum_exp, const float* __restrict__ row_dots) {
   using B = Backward<kDim, kDropout>;
   auto* const tiles = SharedMemory<KeyTiles<kDim>>();
   const TileOfBlock<false> tile(call.keys, B::kRows);
-  const HeadOnDevice head(call, key_counts, tile.head);
+  const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int block_key = tile.first_row;
   // Earlier queries do not reach this tile; padding is reached by none.
   const int first_reaching = call.causal ? block_key : 0;
   const int end = block_key < head.keys ? call.queries : 0;
-  const RowCopies<kDim> q_rows(q + head.At(call.queries, call.q_stride, 0), call.q_stride,
+  const RowCopies<kDim> q_rows(a.in.q + head.At(call.queries, call.q_stride, 0), call.q_stride,
                                call.head_dim);
-  const RowCopies<kDim> dout_rows(dout + head.At(call.queries, call.width(), 0), call.width(),
+  const RowCopies<kDim> dout_rows(a.dout + head.At(call.queries, call.width(), 0), call.width(),
                                   call.head_dim);
   const auto begin_copy = [&](int first_query, int stage) {
     q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
     dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
     if constexpr (kDropout) DrawKept<kMmaWarps>(head, first_query, block_key, tiles->kept[stage]);
   };
-  RowCopies<kDim>(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
+  RowCopies<kDim>(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
       .template Begin<B::kRows>(block_key, head.keys, tiles->k);
-  RowCopies<kDim>(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
+  RowCopies<kDim>(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
       .template Begin<B::kRows>(block_key, head.keys, tiles->v);
   if (first_reaching < end) begin_copy(first_reaching, 0);
   CommitCopies();
@@ -203,9 +200,11 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       FragmentC weights[B::kM][B::kN], dscores[B::kM][B::kN];
       MultiplyRows(left_k, tiles->q[stage], row, weights);
       MultiplyRows(left_v, tiles->dout[stage], row, dscores);
-      WeightGradients<kDropout>(call, warp_row, diagonal, head.keys - first_key,
-                                tiles->lse_log2[stage] + row, tiles->dot[stage] + row,
-                                tiles->kept[stage] + row, weights, dscores);
+      WeightGradients<kDropout>(
+          call, warp_row, diagonal, head.keys - first_key,
+          QueryNumbers<2 * Backward<kDim>::kM>{tiles->lse_log2[stage] + row,
+                                               tiles->dot[stage] + row, tiles->kept[stage] + row},
+          weights, dscores);
       AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
       AddProduct<kDim>(dscores, tiles->q[stage], row, dk_sums);
     }
@@ -222,44 +221,39 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   }
   const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
   const int keys = call.keys - first_key;
-  StoreRows<kDim>(dk_sums, dk_factor, tiles->k, warp_row, keys, call.head_dim, dk + at,
-                  call.dkv_stride);
-  StoreRows<kDim>(dv_sums, dv_factor, tiles->v, warp_row, keys, call.head_dim, dv + at,
-                  call.dkv_stride);
+  StoreRows<kDim>(dk_sums, dk_factor, tiles->k, warp_row,
+                  {a.gradient.k + at, call.dkv_stride, keys, call.head_dim});
+  StoreRows<kDim>(dv_sums, dv_factor, tiles->v, warp_row,
+                  {a.gradient.v + at, call.dkv_stride, keys, call.head_dim});
 }
 
 template <int kDim, bool kDropout>
-absl::Status Run(const AttentionCall& call, const Bf16* dout,
-                 const AttentionOperands<const Bf16>& in, const int32_t* key_counts,
-                 const float* log_sum_exp, const float* row_dots,
-                 const AttentionOperands<Bf16>& gradient, const Stream& stream) {
+absl::Status Run(const AttentionCall& call, const AttentionBackwardArgs<Bf16>& args,
+                 const float* row_dots, const Stream& stream) {
   constexpr int kRows = Backward<kDim>::kRows;
   if (call.queries != 0) {
     RETURN_IF_ERROR(Launch(
         QueryGradientKernel<kDim, kDropout>,
         {AttentionBlocks(call, call.queries, kRows), kMmaThreads, stream, sizeof(QueryTiles<kDim>)},
-        call, in.q, in.k, in.v, key_counts, dout, log_sum_exp, row_dots, gradient.q));
+        call, args, args.log_sum_exp, row_dots));
   }
   if (call.keys == 0) return absl::OkStatus();
   return Launch(
       KeyGradientKernel<kDim, kDropout>,
       {AttentionBlocks(call, call.keys, kRows), kMmaThreads, stream, sizeof(KeyTiles<kDim>)}, call,
-      in.q, in.k, in.v, key_counts, dout, log_sum_exp, row_dots, gradient.k, gradient.v);
+      args, args.log_sum_exp, row_dots);
 }
 
 }  // namespace
 
-absl::Status TwoPassAttentionBackward(const AttentionCall& call, const Bf16* dout,
-                                      const AttentionOperands<const Bf16>& in,
-                                      const int32_t* key_counts, const float* log_sum_exp,
-                                      const float* row_dots,
-                                      const AttentionOperands<Bf16>& gradient,
-                                      const Stream& stream) {
+absl::Status TwoPassAttentionBackward(const AttentionCall& call,
+                                      const AttentionBackwardArgs<Bf16>& args,
+                                      const float* row_dots, const Stream& stream) {
   const bool drop = call.dropout.threshold != 0;
   const auto run = call.head_dim <= 32   ? (drop ? Run<32, true> : Run<32, false>)
                    : call.head_dim <= 64 ? (drop ? Run<64, true> : Run<64, false>)
                                          : (drop ? Run<128, true> : Run<128, false>);
-  return run(call, dout, in, key_counts, log_sum_exp, row_dots, gradient, stream);
+  return run(call, args, row_dots, stream);
 }
 
 }  // namespace tug::kernels::cuda

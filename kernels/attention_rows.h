@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/attention.h"
 #include "kernels/bf16.h"
 #include "kernels/dropout_keeper.h"
 
@@ -19,14 +20,22 @@ struct DropoutRow {
   uint32_t first_block = 0;
 };
 
+// A query's row of scores.
+struct ScoreRow {
+  DropoutRow dropout;
+  int64_t visible;  // the query reaches keys [0, visible)
+  int64_t count;    // elements of the row, those behind `visible` to be filled up
+  float scale;
+  float lse;  // log_sum_exp
+};
+
 // log(sum over i < visible of exp(scale * row[i])).
 float LogSumExpRow(int64_t visible, float scale, const float* row);
 
 // out = dropout(exp(scale * scores - lse)) in [0, visible), zeros up to count. T = float: may be in
 // place.
 template <typename T>
-void ProbabilitiesRow(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
-                      float lse, const float* scores, T* out);
+void ProbabilitiesRow(const ScoreRow& of, const float* scores, T* out);
 
 // With P = exp(scale * row - lse), zeros from `visible` on, and dP = dropout'(dp):
 //   row      [count], becomes P
@@ -34,13 +43,10 @@ void ProbabilitiesRow(const DropoutRow& dropout, int64_t visible, int64_t count,
 //   dscores  [count] = scale P (dP - sum dP P), the gradient of the scores; may be dp
 //   dropped  [count] = dropout(P). T = float without dropout: not written, it is `row`.
 template <typename T>
-void GradientsRow(const DropoutRow& dropout, int64_t visible, int64_t count, float scale, float lse,
-                  float* row, float* dp, T* dscores, T* dropped);
+void GradientsRow(const ScoreRow& of, float* row, float* dp, T* dscores, T* dropped);
 
-// out[0 .. dim) = softmax(scale * q k^T) v over `keys` rows of k and v, `stride` apart.
-// p: scratch [keys]
-void OneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, const float* q,
-              const float* k, const float* v, float* p, float* out);
+// AttentionOfOneQuery, of one head.   p: scratch [keys]
+void OneQuery(const OneQueryArgs& args, int64_t head, float* p);
 
 }  // namespace tug::kernels
 

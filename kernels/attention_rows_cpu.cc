@@ -52,9 +52,9 @@ HWY_INLINE FloatVector Probabilities(const float* row, int64_t i, int64_t visibl
 }
 
 template <typename T>
-void WriteProbabilities(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
-                        float lse, const float* scores, T* out) {
+void WriteProbabilities(const ScoreRow& of, const float* scores, T* out) {
   const FloatTag d;
+  const auto [dropout, visible, count, scale, lse] = of;
   HWY_ALIGN float factor[64];
   const auto scale_v = hn::Set(d, scale);
   const auto minus_lse = hn::Set(d, -lse);
@@ -71,9 +71,9 @@ void WriteProbabilities(const DropoutRow& dropout, int64_t visible, int64_t coun
 }
 
 template <typename T>
-void WriteGradients(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
-                    float lse, float* row, float* dp, T* dscores, T* dropped) {
+void WriteGradients(const ScoreRow& of, float* row, float* dp, T* dscores, T* dropped) {
   const FloatTag d;
+  const auto [dropout, visible, count, scale, lse] = of;
   HWY_ALIGN float factor[64];
   const auto scale_v = hn::Set(d, scale);
   const auto minus_lse = hn::Set(d, -lse);
@@ -106,9 +106,13 @@ void WriteGradients(const DropoutRow& dropout, int64_t visible, int64_t count, f
   }
 }
 
-void AnswerOneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, const float* q,
-                    const float* k, const float* v, float* p, float* out) {
+void AnswerOneQuery(const OneQueryArgs& args, int64_t head, float* p) {
   const FloatTag d;
+  const int64_t keys = args.keys, dim = args.head_dim, stride = args.heads * dim, at = head * dim;
+  const float* const q = args.q + at;
+  const float* const k = args.k + at;
+  const float* const v = args.v + at;
+  float* const out = args.out + at;
   for (int64_t key = 0; key < keys; ++key) {
     auto sum = hn::Zero(d);
     for (int64_t i = 0; i < dim; i += FloatLanes()) {
@@ -116,8 +120,13 @@ void AnswerOneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, cons
     }
     p[key] = SumLanes(sum);
   }
-  const DropoutRow none{.keeper = {.threshold = 0}};
-  WriteProbabilities<float>(none, keys, keys, scale, LogSumExp(keys, scale, p), p, p);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
+  const ScoreRow row{.dropout = {.keeper = {.threshold = 0}},
+                     .visible = keys,
+                     .count = keys,
+                     .scale = scale,
+                     .lse = LogSumExp(keys, scale, p)};
+  WriteProbabilities<float>(row, p, p);
   for (int64_t i = 0; i < dim; i += FloatLanes()) {
     auto sum = hn::Zero(d);
     for (int64_t key = 0; key < keys; ++key) {
@@ -141,29 +150,22 @@ float LogSumExpRow(int64_t visible, float scale, const float* row) {
 }
 
 template <typename T>
-void ProbabilitiesRow(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
-                      float lse, const float* scores, T* out) {
-  TUG_DISPATCH(WriteProbabilities, T)(dropout, visible, count, scale, lse, scores, out);
+void ProbabilitiesRow(const ScoreRow& of, const float* scores, T* out) {
+  TUG_DISPATCH(WriteProbabilities, T)(of, scores, out);
 }
 
 template <typename T>
-void GradientsRow(const DropoutRow& dropout, int64_t visible, int64_t count, float scale, float lse,
-                  float* row, float* dp, T* dscores, T* dropped) {
-  TUG_DISPATCH(WriteGradients, T)(dropout, visible, count, scale, lse, row, dp, dscores, dropped);
+void GradientsRow(const ScoreRow& of, float* row, float* dp, T* dscores, T* dropped) {
+  TUG_DISPATCH(WriteGradients, T)(of, row, dp, dscores, dropped);
 }
 
-template void ProbabilitiesRow(const DropoutRow&, int64_t, int64_t, float, float, const float*,
-                               float*);
-template void ProbabilitiesRow(const DropoutRow&, int64_t, int64_t, float, float, const float*,
-                               Bf16*);
-template void GradientsRow(const DropoutRow&, int64_t, int64_t, float, float, float*, float*,
-                           float*, float*);
-template void GradientsRow(const DropoutRow&, int64_t, int64_t, float, float, float*, float*, Bf16*,
-                           Bf16*);
+template void ProbabilitiesRow(const ScoreRow&, const float*, float*);
+template void ProbabilitiesRow(const ScoreRow&, const float*, Bf16*);
+template void GradientsRow(const ScoreRow&, float*, float*, float*, float*);
+template void GradientsRow(const ScoreRow&, float*, float*, Bf16*, Bf16*);
 
-void OneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, const float* q,
-              const float* k, const float* v, float* p, float* out) {
-  HWY_DYNAMIC_DISPATCH(AnswerOneQuery)(keys, dim, stride, scale, q, k, v, p, out);
+void OneQuery(const OneQueryArgs& args, int64_t head, float* p) {
+  HWY_DYNAMIC_DISPATCH(AnswerOneQuery)(args, head, p);
 }
 
 }  // namespace tug::kernels

@@ -23,9 +23,9 @@ AttentionResult<T> RunKernel(int threads, const AttentionShape& shape,
                        std::vector<T>(OperandsSize(shape), nan),
                        std::vector<float>(shape.stats_size(), std::nanf(""))};
   const auto in = OperandsIn(shape, operands.data());
-  AttentionForward<T>(pool, shape, in, p, key, r.out.data(), r.log_sum_exp.data());
-  AttentionBackward<T>(pool, shape, dout.data(), in, r.log_sum_exp.data(), p, key,
-                       OperandsIn(shape, r.gradient.data()));
+  AttentionForward<T>(pool, {shape, in, p, key, r.out.data(), r.log_sum_exp.data()});
+  AttentionBackward<T>(pool, {shape, in, p, key, /*out=*/nullptr, r.log_sum_exp.data(), dout.data(),
+                              OperandsIn(shape, r.gradient.data())});
   return r;
 }
 
@@ -232,7 +232,7 @@ TEST(AttentionOfOneQuery, MatchesTheReferenceOnAnyNumberOfThreads) {
       for (const int threads : {1, 2}) {
         ThreadPool pool(threads);
         std::vector<float> out(width, std::nanf(""));
-        AttentionOfOneQuery(pool, keys, 3, head_dim, q.data(), k.data(), v.data(), out.data());
+        AttentionOfOneQuery(pool, {keys, 3, head_dim, q.data(), k.data(), v.data(), out.data()});
         ExpectClose(out, expected, 5e-6, 5e-6);
         if (first.empty()) first = out;
         ExpectSameBits(out, first);

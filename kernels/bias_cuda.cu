@@ -61,13 +61,14 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 absl::Status SumRows(int64_t rows, int64_t part_rows, int64_t width, const T* dy, int64_t dy_stride,
-                     bool accumulate, float* sums, const Stream& stream) {
+                     float* sums, const Stream& stream) {
   const bool at_vectors = AtVectors(dy) && dy_stride % kVector<T> == 0;
   const auto kernel = at_vectors ? &SumRowsKernel<T, true> : &SumRowsKernel<T, false>;
+  const int64_t parts = (rows + part_rows - 1) / part_rows;
   const dim3 grid(static_cast<unsigned>((width + kColumns<T> - 1) / kColumns<T>),
-                  static_cast<unsigned>((rows + part_rows - 1) / part_rows));
+                  static_cast<unsigned>(parts));
   return Launch(kernel, {grid, kThreads, stream, sizeof(WarpSums<T>)}, rows, part_rows, width, dy,
-                dy_stride, accumulate, sums);
+                dy_stride, /*accumulate=*/parts == 1, sums);
 }
 
 }  // namespace
@@ -81,13 +82,13 @@ absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_s
   const int64_t even = (rows + parts_wanted - 1) / parts_wanted;
   const int64_t part_rows = even < kPartRows ? kPartRows : even;
   const int64_t parts = (rows + part_rows - 1) / part_rows;
-  if (parts == 1) return SumRows(rows, rows, width, dy, dy_stride, true, dbias, stream);
+  if (parts == 1) return SumRows(rows, rows, width, dy, dy_stride, dbias, stream);
   ASSIGN_OR_RETURN(
       const ScratchBuffer partial,
       ScratchBuffer::Create(static_cast<size_t>(parts * width) * sizeof(float), stream));
   auto* const sums = partial.As<float>();
-  RETURN_IF_ERROR(SumRows(rows, part_rows, width, dy, dy_stride, false, sums, stream));
-  return SumRows<float>(parts, parts, width, sums, width, true, dbias, stream);
+  RETURN_IF_ERROR(SumRows(rows, part_rows, width, dy, dy_stride, sums, stream));
+  return SumRows<float>(parts, parts, width, sums, width, dbias, stream);
 }
 
 template absl::Status BiasGradient(int64_t, int64_t, const float*, int64_t, float*, const Stream&);

@@ -20,24 +20,29 @@ struct Objective {
   float z_loss = 0;           // >= 0
 };
 
+// T, of the gradient, is float or Bf16; L, of logits and losses, is float. The reference has both
+// in its own precision.
+template <typename T, typename L = float>
+struct CrossEntropyArgs {
+  int64_t rows;
+  int64_t vocab;
+  int64_t stride;          // elements from one row of logits, or of the gradient, to the next
+  const L* logits;         // [rows][stride], of which `vocab` columns are read
+  const int32_t* targets;  // [rows], each in [0, vocab) or kNoTarget: the caller has checked them
+  Objective objective;
+  T* gradient;  // [rows][stride], `vocab` columns written; T = float: may be `logits`; nullptr:
+                // the losses alone, for evaluation, with the same bits
+  L* losses;    // [rows], written, in nats
+  uint8_t* correct;  // [rows], written: 1 where the largest logit (the first of equal ones) is the
+                     // target's, else 0; or nullptr
+};
+
 // Per row: loss = -log p[target], p = softmax(logits), whatever the objective, and the gradient of
 // the objective with respect to the logits, unscaled (the division by the number of tokens happens
 // once, at the update).
-//   logits     [rows][vocab]
-//   targets    [rows], each in [0, vocab) or kNoTarget: the caller has checked them
-//   gradient   [rows][vocab], written; T = float: may be `logits` itself
-//   losses     [rows], written, in nats
-//   correct    [rows], written: 1 where the largest logit (the first of equal ones) is the
-//              target's, else 0; or nullptr
 // The bits of a row depend on that row alone. Thread-safe for calls with different pools.
 template <typename T>
-void CrossEntropy(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,
-                  const int32_t* targets, const Objective& objective, T* gradient, float* losses,
-                  uint8_t* correct);
-
-// The losses alone, bit-equal to those of CrossEntropy, for evaluation.
-void CrossEntropyLoss(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,
-                      const int32_t* targets, float* losses, uint8_t* correct);
+void CrossEntropy(ThreadPool& pool, const CrossEntropyArgs<T>& args);
 
 }  // namespace tug::kernels
 

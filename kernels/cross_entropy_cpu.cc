@@ -110,34 +110,21 @@ HWY_INLINE void GradientOfRow(int64_t vocab, const float* logits, int32_t target
   StoreUpTo(of_target, gradient + target, 1);
 }
 
-void LossRows(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-              float* losses, uint8_t* correct) {
-  for (int64_t row = 0; row < rows; ++row) {
-    uint8_t* const hit = correct == nullptr ? nullptr : correct + row;
-    if (targets[row] == kNoTarget) {
-      losses[row] = 0;
-      if (hit != nullptr) *hit = 0;
-    } else {
-      LossOfRow(vocab, logits + row * vocab, targets[row], losses + row, hit);
-    }
-  }
-}
-
 template <typename T>
-void GradientRows(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-                  const Objective& objective, T* gradient, float* losses, uint8_t* correct) {
-  for (int64_t row = 0; row < rows; ++row) {
-    uint8_t* const hit = correct == nullptr ? nullptr : correct + row;
-    const float* const from = logits + row * vocab;
-    T* const to = gradient + row * vocab;
-    if (targets[row] == kNoTarget) {
-      losses[row] = 0;
+void CrossEntropyRows(int64_t begin, int64_t end, const CrossEntropyArgs<T>& a) {
+  for (int64_t row = begin; row < end; ++row) {
+    uint8_t* const hit = a.correct == nullptr ? nullptr : a.correct + row;
+    const float* const logits = a.logits + row * a.stride;
+    T* const gradient = a.gradient == nullptr ? nullptr : a.gradient + row * a.stride;
+    const int32_t target = a.targets[row];
+    if (target == kNoTarget) {
+      a.losses[row] = 0;
       if (hit != nullptr) *hit = 0;
-      std::fill(to, to + vocab, T{});
-    } else {
-      const Exponentials e = LossOfRow(vocab, from, targets[row], losses + row, hit);
-      GradientOfRow(vocab, from, targets[row], e, objective, to);
+      if (gradient != nullptr) std::fill_n(gradient, a.vocab, T{});
+      continue;
     }
+    const Exponentials e = LossOfRow(a.vocab, logits, target, a.losses + row, hit);
+    if (gradient != nullptr) GradientOfRow(a.vocab, logits, target, e, a.objective, gradient);
   }
 }
 
@@ -146,8 +133,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tug::kernels {
-
-HWY_EXPORT(LossRows);
 
 namespace {
 
@@ -160,33 +145,16 @@ int64_t RowsPerTask(int64_t vocab) {
 }  // namespace
 
 template <typename T>
-void CrossEntropy(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,
-                  const int32_t* targets, const Objective& objective, T* gradient, float* losses,
-                  uint8_t* correct) {
-  const int64_t per_task = RowsPerTask(vocab);
-  pool.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
+void CrossEntropy(ThreadPool& pool, const CrossEntropyArgs<T>& a) {
+  const int64_t per_task = RowsPerTask(a.vocab);
+  pool.ParallelFor((a.rows + per_task - 1) / per_task, [&](int64_t task) {
     const int64_t row = task * per_task;
-    TUG_DISPATCH(GradientRows, T)
-    (std::min(per_task, rows - row), vocab, logits + row * vocab, targets + row, objective,
-     gradient + row * vocab, losses + row, correct == nullptr ? nullptr : correct + row);
+    TUG_DISPATCH(CrossEntropyRows, T)(row, std::min(a.rows, row + per_task), a);
   });
 }
 
-void CrossEntropyLoss(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,
-                      const int32_t* targets, float* losses, uint8_t* correct) {
-  const int64_t per_task = RowsPerTask(vocab);
-  pool.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
-    const int64_t row = task * per_task;
-    HWY_DYNAMIC_DISPATCH(LossRows)
-    (std::min(per_task, rows - row), vocab, logits + row * vocab, targets + row, losses + row,
-     correct == nullptr ? nullptr : correct + row);
-  });
-}
-
-template void CrossEntropy(ThreadPool&, int64_t, int64_t, const float*, const int32_t*,
-                           const Objective&, float*, float*, uint8_t*);
-template void CrossEntropy(ThreadPool&, int64_t, int64_t, const float*, const int32_t*,
-                           const Objective&, Bf16*, float*, uint8_t*);
+template void CrossEntropy(ThreadPool&, const CrossEntropyArgs<float>&);
+template void CrossEntropy(ThreadPool&, const CrossEntropyArgs<Bf16>&);
 
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

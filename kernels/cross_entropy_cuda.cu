@@ -111,13 +111,16 @@ __device__ __forceinline__ float ScaleOf(const Exponentials& e, const Objective&
 //   gradient_j = p_j (1 + 2 z_loss log_sum) - label_smoothing / vocab
 //                - (1 - label_smoothing if j is the target)
 // `gradient` may be `logits`: a thread reads its own before it writes them.
-template <typename T, bool kAtVectors>
-__device__ __forceinline__ void WriteGradient(int64_t vocab, const float* logits, int64_t kept,
-                                              const float* keep, int32_t target, float max,
-                                              float scale, const Objective& objective,
-                                              T* gradient) {
-  const float share = objective.label_smoothing / static_cast<float>(vocab);
-  const float of_target = 1.0f - objective.label_smoothing;
+template <bool kAtVectors, typename T>
+__device__ __forceinline__ void WriteGradient(const CrossEntropyArgs<T>& a, int64_t row,
+                                              int64_t kept, const float* keep, float max,
+                                              float scale) {
+  const int64_t vocab = a.vocab;
+  const float* const logits = a.logits + row * a.stride;
+  T* const gradient = a.gradient + row * a.stride;
+  const int32_t target = a.targets[row];
+  const float share = a.objective.label_smoothing / static_cast<float>(vocab);
+  const float of_target = 1.0f - a.objective.label_smoothing;
   const int64_t apart = int64_t{blockDim.x} * kFour;
 #pragma unroll 2
   for (int64_t j = threadIdx.x * kFour; j < vocab; j += apart) {
@@ -142,88 +145,71 @@ __device__ __forceinline__ void WriteGradient(int64_t vocab, const float* logits
 
 template <typename T, bool kGradient, bool kAtVectors>
 __global__ void __launch_bounds__(kMaxThreads)
-    CrossEntropyKernel(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
-                       const int32_t* __restrict__ targets, Objective objective, T* gradient,
-                       float* __restrict__ losses, uint8_t* __restrict__ correct, int64_t kept) {
+    CrossEntropyKernel(CrossEntropyArgs<T> a, int64_t kept) {
   Shared* const shared = SharedMemory<Shared>();
   float* const keep = reinterpret_cast<float*>(shared + 1);
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* const from = logits + row * stride;
-    const int32_t target = targets[row];
+  for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+    const float* const from = a.logits + row * a.stride;
+    const int32_t target = a.targets[row];
     if (target == kNoTarget) {
-      if (threadIdx.x == 0) losses[row] = 0;
-      if (threadIdx.x == 0 && correct != nullptr) correct[row] = 0;
+      if (threadIdx.x == 0) a.losses[row] = 0;
+      if (threadIdx.x == 0 && a.correct != nullptr) a.correct[row] = 0;
       if constexpr (kGradient) {
         const float zeros[kFour] = {};
-        for (int64_t j = threadIdx.x * kFour; j < vocab; j += int64_t{blockDim.x} * kFour) {
-          StoreVectorOrRest<kAtVectors>(zeros, vocab - j, gradient + row * stride + j);
+        for (int64_t j = threadIdx.x * kFour; j < a.vocab; j += int64_t{blockDim.x} * kFour) {
+          StoreVectorOrRest<kAtVectors>(zeros, a.vocab - j, a.gradient + row * a.stride + j);
         }
       }
       continue;
     }
     const float target_logit = from[target];
     const Exponentials e =
-        OfBlock(SumExponentials<kAtVectors>(vocab, from, kept, keep), shared->scratch);
+        OfBlock(SumExponentials<kAtVectors>(a.vocab, from, kept, keep), shared->scratch);
     if (threadIdx.x == 0) {
-      losses[row] = static_cast<float>(log(static_cast<double>(e.sum)) -
-                                       static_cast<double>(target_logit - e.max));
-      if (correct != nullptr) {
+      a.losses[row] = static_cast<float>(log(static_cast<double>(e.sum)) -
+                                         static_cast<double>(target_logit - e.max));
+      if (a.correct != nullptr) {
         const bool is_number = e.sum == e.sum;
-        correct[row] = is_number && e.first == static_cast<unsigned>(target) ? 1 : 0;
+        a.correct[row] = is_number && e.first == static_cast<unsigned>(target) ? 1 : 0;
       }
     }
     if constexpr (kGradient) {
-      if (threadIdx.x == 0) shared->scale = ScaleOf(e, objective);
+      if (threadIdx.x == 0) shared->scale = ScaleOf(e, a.objective);
       __syncthreads();
-      WriteGradient<T, kAtVectors>(vocab, from, kept, keep, target, e.max, shared->scale, objective,
-                                   gradient + row * stride);
+      WriteGradient<kAtVectors>(a, row, kept, keep, e.max, shared->scale);
     }
   }
 }
 
 template <typename T, bool kGradient>
-absl::Status LaunchCrossEntropy(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
-                                const int32_t* targets, const Objective& objective, T* gradient,
-                                float* losses, uint8_t* correct, const Stream& stream) {
-  if (rows == 0 || vocab == 0) return absl::OkStatus();
-  const int64_t wanted = (vocab + kAtOnce * kFour - 1) / (kAtOnce * kFour);
+absl::Status LaunchCrossEntropy(const CrossEntropyArgs<T>& a, const Stream& stream) {
+  if (a.rows == 0 || a.vocab == 0) return absl::OkStatus();
+  const int64_t wanted = (a.vocab + kAtOnce * kFour - 1) / (kAtOnce * kFour);
   const int64_t whole_warps = (wanted + kWarp - 1) / kWarp * kWarp;
   const auto threads = static_cast<unsigned>(whole_warps < kMaxThreads ? whole_warps : kMaxThreads);
   int64_t kept = 0;
   if (kGradient) {
     ASSIGN_OR_RETURN(const size_t bytes, SharedBytesPerBlock());
     const auto fours = static_cast<int64_t>((bytes - sizeof(Shared)) / sizeof(float4));
-    const int64_t of_row = (vocab + kFour - 1) / kFour;
+    const int64_t of_row = (a.vocab + kFour - 1) / kFour;
     kept = (of_row < fours ? of_row : fours) * kFour;
   }
   const size_t shared_bytes = sizeof(Shared) + static_cast<size_t>(kept) * sizeof(float);
-  const bool at_vectors = AtVectors(logits, gradient) && stride % kFour == 0;
+  const bool at_vectors = AtVectors(a.logits, a.gradient) && a.stride % kFour == 0;
   const auto kernel = at_vectors ? &CrossEntropyKernel<T, kGradient, true>
                                  : &CrossEntropyKernel<T, kGradient, false>;
-  return Launch(kernel, {GridStrideBlocks(rows, 1), threads, stream, shared_bytes}, rows, vocab,
-                stride, logits, targets, objective, gradient, losses, correct, kept);
+  return Launch(kernel, {GridStrideBlocks(a.rows, 1), threads, stream, shared_bytes}, a, kept);
 }
 
 }  // namespace
 
 template <typename T>
-absl::Status CrossEntropy(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
-                          const int32_t* targets, const Objective& objective, T* gradient,
-                          float* losses, uint8_t* correct, const Stream& stream) {
-  return LaunchCrossEntropy<T, true>(rows, vocab, stride, logits, targets, objective, gradient,
-                                     losses, correct, stream);
+absl::Status CrossEntropy(const CrossEntropyArgs<T>& a, const Stream& stream) {
+  return a.gradient == nullptr ? LaunchCrossEntropy<T, false>(a, stream)
+                               : LaunchCrossEntropy<T, true>(a, stream);
 }
 
-absl::Status CrossEntropyLoss(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
-                              const int32_t* targets, float* losses, uint8_t* correct,
-                              const Stream& stream) {
-  return LaunchCrossEntropy<float, false>(rows, vocab, stride, logits, targets, Objective(),
-                                          nullptr, losses, correct, stream);
-}
-
-template absl::Status CrossEntropy(int64_t, int64_t, int64_t, const float*, const int32_t*,
-                                   const Objective&, float*, float*, uint8_t*, const Stream&);
-template absl::Status CrossEntropy(int64_t, int64_t, int64_t, const float*, const int32_t*,
-                                   const Objective&, Bf16*, float*, uint8_t*, const Stream&);
+template absl::Status CrossEntropy(const CrossEntropyArgs<float>&, const Stream&);
+template absl::Status CrossEntropy(const CrossEntropyArgs<Bf16>&, const Stream&);
 
 }  // namespace tug::kernels::cuda

@@ -12,32 +12,31 @@ namespace tug::kernels {
 // CrossEntropy of kernels/cross_entropy.h, in the precision of T. Also writes objectives [rows]:
 // what `gradient` is the gradient of.
 template <typename T>
-void CrossEntropyRef(int64_t rows, int64_t vocab, const T* logits, const int32_t* targets,
-                     const Objective& objective, T* gradient, T* losses, T* objectives,
-                     uint8_t* correct) {
-  const T smoothing = objective.label_smoothing;
-  const T z_loss = objective.z_loss;
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* row = logits + r * vocab;
-    const int32_t target = targets[r];
+void CrossEntropyRef(const CrossEntropyArgs<T, T>& a, T* objectives) {
+  const T smoothing = a.objective.label_smoothing;
+  const T z_loss = a.objective.z_loss;
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const T* row = a.logits + r * a.stride;
+    T* const gradient = a.gradient + r * a.stride;
+    const int32_t target = a.targets[r];
     if (target == kNoTarget) {
-      losses[r] = objectives[r] = 0;
-      correct[r] = 0;
-      std::fill(gradient + r * vocab, gradient + (r + 1) * vocab, T(0));
+      a.losses[r] = objectives[r] = 0;
+      a.correct[r] = 0;
+      std::fill_n(gradient, a.vocab, T(0));
       continue;
     }
-    const T max = *std::max_element(row, row + vocab);
+    const T max = *std::max_element(row, row + a.vocab);
     T sum = 0;
-    for (int64_t j = 0; j < vocab; ++j) sum += std::exp(row[j] - max);
+    for (int64_t j = 0; j < a.vocab; ++j) sum += std::exp(row[j] - max);
     const T log_sum = std::log(sum) + max;
-    losses[r] = std::log(sum) - (row[target] - max);
-    correct[r] = std::max_element(row, row + vocab) - row == target;
-    objectives[r] = (1 - smoothing) * losses[r] + z_loss * log_sum * log_sum;
-    for (int64_t j = 0; j < vocab; ++j) {
-      objectives[r] += smoothing / T(vocab) * (log_sum - row[j]);
+    a.losses[r] = std::log(sum) - (row[target] - max);
+    a.correct[r] = std::max_element(row, row + a.vocab) - row == target;
+    objectives[r] = (1 - smoothing) * a.losses[r] + z_loss * log_sum * log_sum;
+    for (int64_t j = 0; j < a.vocab; ++j) {
+      objectives[r] += smoothing / T(a.vocab) * (log_sum - row[j]);
       const T p = std::exp(row[j] - max) / sum;
-      const T wanted = (j == target ? 1 - smoothing : T(0)) + smoothing / T(vocab);
-      gradient[r * vocab + j] = p - wanted + 2 * z_loss * log_sum * p;
+      const T wanted = (j == target ? 1 - smoothing : T(0)) + smoothing / T(a.vocab);
+      gradient[j] = p - wanted + 2 * z_loss * log_sum * p;
     }
   }
 }

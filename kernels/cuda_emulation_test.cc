@@ -262,6 +262,14 @@ TEST_F(CudaEmulation, WatchesSharedMemory) {
   EXPECT_TRUE(Says(Launch(WriteBehind, {1, 1, stream_, 32}), "behind the 32 bytes"));
 }
 
+struct AddOneArgs {
+  struct {
+    int64_t n;
+  } shape;
+  int* x;
+};
+__global__ void AddOneOf(AddOneArgs args) { args.x[0] += static_cast<int>(args.shape.n); }
+
 TEST_F(CudaEmulation, RefusesWhatNoGpuTakes) {
   const Shared<int> x({0});
   for (const unsigned threads : {0u, 1025u}) {
@@ -271,6 +279,8 @@ TEST_F(CudaEmulation, RefusesWhatNoGpuTakes) {
   EXPECT_TRUE(absl::IsInvalidArgument(Launch(AddOne, {1, 1, stream_, 200 << 10}, 1, x.data())));
   int host = 0;
   EXPECT_TRUE(Says(Launch(AddOne, {1, 1, stream_}, 1, &host), "not device memory"));
+  EXPECT_TRUE(Launch(AddOneOf, {1, 1, stream_}, AddOneArgs{{1}, x.data()}).ok());
+  EXPECT_TRUE(Says(Launch(AddOneOf, {1, 1, stream_}, AddOneArgs{{1}, &host}), "not device memory"));
 }
 
 __global__ void Count(unsigned* counter, int* most) {

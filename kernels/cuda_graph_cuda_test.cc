@@ -76,8 +76,16 @@ TEST_F(CudaGraph, HasProducts) {
   const OnDevice<Bf16> a(ones, stream()), b(ones, stream());
   const OnDevice<float> c(std::vector<float>(kSide * kSide, 5), stream());
   const auto queue = [&] {
-    return MatMul(*handle, Transpose::kNo, Transpose::kYes, kSide, kSide, kSide, a.data(), kSide,
-                  b.data(), kSide, /*beta=*/1.0f, c.data(), kSide, stream());
+    return MatMul<Bf16, float>(*handle,
+                               {.m = kSide,
+                                .n = kSide,
+                                .k = kSide,
+                                .a = {a.data(), kSide},
+                                .b = {b.data(), kSide, Transpose::kYes},
+                                .c = c.data(),
+                                .ldc = kSide,
+                                .accumulate = true},
+                               stream());
   };
   ASSERT_TRUE(queue().ok());
   const auto graph = Graph::Capture(stream(), queue);

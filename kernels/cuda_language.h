@@ -18,6 +18,7 @@
 #include "kernels/cuda_emulation.h"
 #include "kernels/cuda_emulation_memory.h"
 #include "kernels/cuda_emulation_streams.h"
+#include "kernels/fields.h"
 #else
 #include <cuda_runtime.h>
 #endif
@@ -41,10 +42,10 @@ struct LaunchShape {
   size_t shared_bytes = 0;
 };
 
-// Queues kernel(arguments...) on the stream. Pointers among the arguments are to device memory, or
-// null. Errors: those of kernels/device.h; INVALID_ARGUMENT (a shape that no GPU takes). A kernel's
-// own faults come with a later call that waits for the stream; emulated, INTERNAL, and at once
-// unless streams are late.
+// Queues kernel(arguments...) on the stream. Pointers among the arguments, or in structs among
+// them, are to device memory, or null. Errors: those of kernels/device.h; INVALID_ARGUMENT (a shape
+// that no GPU takes). A kernel's own faults come with a later call that waits for the stream;
+// emulated, INTERNAL, and at once unless streams are late.
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
                     Arguments&&... arguments);
@@ -78,11 +79,13 @@ __device__ __forceinline__ T* SharedMemory() {
 
 #if TUG_CUDA_EMULATED
 
-// As an argument of a kernel.
+// As an argument of a kernel, or a field of one.
 template <typename T>
 bool IsUsable(const T& parameter) {
   if constexpr (std::is_pointer_v<T>) {
     return parameter == nullptr || emulation::IsDeviceMemory(parameter);
+  } else if constexpr (std::is_class_v<T>) {
+    return WithFields(parameter, [](const auto&... fields) { return (IsUsable(fields) && ...); });
   }
   return true;
 }

@@ -32,8 +32,8 @@ absl::Status TimeSquareProduct(CudaBenchmark& benchmark, MatMulHandle& handle) {
   const auto n = static_cast<double>(size);
   return benchmark.Products(
       kNarrow ? "square product, BF16" : "square product, FP32", n * n * n, [&] {
-        return MatMul(handle, Transpose::kNo, Transpose::kNo, size, size, size, x, size, x, size,
-                      0.0f, y, size, benchmark.stream());
+        return MatMul<T, T>(handle, {size, size, size, {x, size}, {x, size}, y, size},
+                            benchmark.stream());
       });
 }
 

@@ -119,6 +119,23 @@ class OnDevice {
   const DeviceBuffer buffer_;
 };
 
+// As OnCpu of kernel_test_support.h.
+class OnGpu : public CudaTest {
+ protected:
+  static constexpr int kRuns = 2;
+
+  template <typename T>
+  OnDevice<T> Put(const std::vector<T>& values) {
+    return OnDevice<T>(values, stream());
+  }
+  void BeginRun(int /*run*/) {}
+  template <typename Args>
+  void Run(absl::Status (*kernel)(const Args&, const Stream&), const Args& args) {
+    const absl::Status status = kernel(args, stream());
+    EXPECT_TRUE(status.ok()) << status;
+  }
+};
+
 }  // namespace tug::kernels::cuda
 
 #endif  // TUG_KERNELS_CUDA_TEST_SUPPORT_H_

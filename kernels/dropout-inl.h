@@ -58,14 +58,17 @@ HWY_INLINE const float* BiasOfBlock(const float* bias, int64_t width, int64_t co
   return wrapped;
 }
 
-// y = residual + factor (x + bias) for elements [begin, end) of one sample. A task begins and ends
-// at multiples of 64 where it can: the factors of a block that it shares are computed twice. With a
-// threshold of 0 every element is kept and no random number is drawn. bias, residual: nullptr for
-// none. x and y may be equal, or residual and y.
+// DropoutAdd of elements [begin, end) of one sample. A task begins and ends at multiples of 64
+// where it can: the factors of a block that it shares are computed twice. With a threshold of 0
+// every element is kept and no random number is drawn.
 template <typename T>
-HWY_INLINE void DropoutAddRange(const DropoutKeeper& keeper, uint32_t sample_offset, int64_t begin,
-                                int64_t end, int64_t width, const T* x, const float* bias,
-                                const T* residual, T* y) {
+HWY_INLINE void DropoutAddRange(const DropoutAddArgs<T>& a, const DropoutKeeper& keeper,
+                                int64_t sample, int64_t begin, int64_t end) {
+  const int64_t at = sample * a.elements_per_sample;
+  const T* const x = a.x + at;
+  const float* const bias = a.bias;
+  const T* const residual = a.residual == nullptr ? nullptr : a.residual + at;
+  T* const y = a.y + at;
   HWY_ALIGN float factor[64];
   HWY_ALIGN float wrapped[64];
   const int64_t lanes = FloatLanes();
@@ -74,9 +77,12 @@ HWY_INLINE void DropoutAddRange(const DropoutKeeper& keeper, uint32_t sample_off
   for (int64_t start = begin; start < end; start += count) {
     const int64_t in_block = start % 64;
     count = std::min<int64_t>(64 - in_block, end - start);
-    if (drop) DropoutFactors(keeper, sample_offset, static_cast<uint32_t>(start / 64), factor);
+    if (drop) {
+      DropoutFactors(keeper, static_cast<uint32_t>(sample), static_cast<uint32_t>(start / 64),
+                     factor);
+    }
     const float* bias_block =
-        bias == nullptr ? nullptr : BiasOfBlock(bias, width, start % width, count, wrapped);
+        bias == nullptr ? nullptr : BiasOfBlock(bias, a.width, start % a.width, count, wrapped);
     for (int64_t i = 0; i < count; i += lanes) {
       const int64_t left = count - i;
       auto v = LoadUpTo(x + start + i, left);

@@ -38,32 +38,27 @@ inline std::array<uint32_t, 2> DropoutPhiloxKey(const DropoutKey& key) {
 // REQUIRES: 0 <= p < 1.
 uint32_t DropoutThreshold(float p);
 
-// Of the functions below: T is float or Bf16; computed in FP32, rounded once.
+template <typename T, typename B = float>
+struct DropoutAddArgs {
+  int64_t samples;
+  int64_t elements_per_sample;  // at most 2^34
+  int64_t width = 0;            // of a row; without a bias not read
+  const T* x;                   // [samples][elements_per_sample]
+  const B* bias = nullptr;      // [width], added to every row; or nullptr: none
+  const T* residual = nullptr;  // the shape of x; or nullptr: none
+  float p;                      // [0, 1)
+  DropoutKey key;
+  T* y;  // the shape of x; may be x or residual itself
+};
 
-// y = residual + dropout(x), dropout(x) = keep ? x / (1 - p) : 0.
+// y = residual + dropout(x + bias), dropout(x) = keep ? x / (1 - p) : 0, with the bias of the
+// product that made x. T is float or Bf16; computed in FP32, rounded once.
 // Paper: Srivastava et al. 2014, in its inverted form: nothing to do at evaluation (p = 0, or do
-// not call).
-//   x, y       [samples][elements_per_sample]; y may be x or residual itself
-//   residual   the same shape, or nullptr: none
-// REQUIRES: 0 <= p < 1; elements_per_sample <= 2^34.
+// not call). The backward pass is dropout with the same key: x = dy, y = dx.
+// REQUIRES: with a bias, that width divides elements_per_sample.
 // p == 0 is a plain sum or copy. Thread-safe for calls with different pools.
 template <typename T>
-void DropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const T* x,
-                const T* residual, float p, const DropoutKey& key, T* y);
-
-// y = residual + dropout(x + bias): the same in one pass, with the bias of the product that made x.
-//   bias   [width], or nullptr: none. Added to every row of `width`.
-// REQUIRES: also that width divides elements_per_sample.
-template <typename T>
-void BiasDropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, int64_t width,
-                    const T* x, const float* bias, const T* residual, float p,
-                    const DropoutKey& key, T* y);
-
-// dx = keep ? dy / (1 - p) : 0.   dy, dx [samples][elements_per_sample]; dx may be dy itself.
-// The same requirements; `key` as in the forward pass.
-template <typename T>
-void DropoutBackward(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const T* dy,
-                     float p, const DropoutKey& key, T* dx);
+void DropoutAdd(ThreadPool& pool, const DropoutAddArgs<T>& args);
 
 }  // namespace tug::kernels
 

@@ -34,17 +34,17 @@ class DropoutCuda : public CudaTest {
     const auto residual = As<T>(RandomFloats(n + offset, 3));
     ThreadPool pool(1);
     auto expected = x;
-    BiasDropoutAdd(pool, in.samples, in.elements, in.width, x.data() + offset,
-                   in.bias ? bias.data() + offset : nullptr,
-                   in.residual ? residual.data() + offset : nullptr, in.p, kKey,
-                   expected.data() + offset);
+    kernels::DropoutAdd<T>(pool, {in.samples, in.elements, in.width, x.data() + offset,
+                                  in.bias ? bias.data() + offset : nullptr,
+                                  in.residual ? residual.data() + offset : nullptr, in.p, kKey,
+                                  expected.data() + offset});
     const OnDevice y(x, this->stream()), bias_gpu(bias, this->stream());
     const OnDevice residual_gpu(residual, this->stream());
-    const absl::Status status =
-        BiasDropoutAdd<T>(in.samples, in.elements, in.width, y.data() + offset,
-                          in.bias ? bias_gpu.data() + offset : nullptr,
-                          in.residual ? residual_gpu.data() + offset : nullptr, in.p, kKey,
-                          y.data() + offset, this->stream());
+    const absl::Status status = DropoutAdd<T>(
+        {in.samples, in.elements, in.width, y.data() + offset,
+         in.bias ? bias_gpu.data() + offset : nullptr,
+         in.residual ? residual_gpu.data() + offset : nullptr, in.p, kKey, y.data() + offset},
+        this->stream());
     ASSERT_TRUE(status.ok()) << status;
     ExpectSameBits(y.Read(), expected);
   }
@@ -73,11 +73,16 @@ TYPED_TEST(DropoutCuda, BackwardMakesTheMaskOfTheForwardPassAgain) {
   const OnDevice y(As<TypeParam>(std::vector<float>(samples * elements, 1.0f)), this->stream());
   const auto dy = As<TypeParam>(RandomFloats(samples * elements, 9));
   const OnDevice dx(dy, this->stream());
-  absl::Status status = DropoutAdd<TypeParam>(samples, elements, y.data(), nullptr, 0.5f, kKey,
-                                              y.data(), this->stream());
-  ASSERT_TRUE(status.ok()) << status;
-  status = DropoutBackward(samples, elements, dx.data(), 0.5f, kKey, dx.data(), this->stream());
-  ASSERT_TRUE(status.ok()) << status;
+  for (TypeParam* const x : {y.data(), dx.data()}) {
+    const absl::Status status = DropoutAdd<TypeParam>({.samples = samples,
+                                                       .elements_per_sample = elements,
+                                                       .x = x,
+                                                       .p = 0.5f,
+                                                       .key = kKey,
+                                                       .y = x},
+                                                      this->stream());
+    ASSERT_TRUE(status.ok()) << status;
+  }
   const auto mask = y.Read(), gradient = dx.Read();
   for (size_t i = 0; i < dy.size(); ++i) {
     ASSERT_EQ(ToDouble(gradient[i]), ToDouble(dy[i]) * ToDouble(mask[i])) << i;

@@ -16,16 +16,15 @@ inline bool DropoutKeepsRef(const DropoutKey& key, uint32_t sample_offset, int64
   return words[e / 16 % 4] >= DropoutThreshold(p);
 }
 
-// y = residual + dropout(x + bias), in the precision of T. bias, residual: nullptr for none.
+// DropoutAdd of kernels/dropout.h, in the precision of T.
 template <typename T>
-void DropoutAddRef(int64_t samples, int64_t elements_per_sample, int64_t width, const T* x,
-                   const T* bias, const T* residual, float p, const DropoutKey& key, T* y) {
-  for (int64_t s = 0; s < samples; ++s) {
-    for (int64_t e = 0; e < elements_per_sample; ++e) {
-      const int64_t i = s * elements_per_sample + e;
-      const bool keep = DropoutKeepsRef(key, static_cast<uint32_t>(s), e, p);
-      const T value = x[i] + (bias ? bias[e % width] : T(0));
-      y[i] = (keep ? value / (T(1) - T(p)) : T(0)) + (residual ? residual[i] : T(0));
+void DropoutAddRef(const DropoutAddArgs<T, T>& a) {
+  for (int64_t s = 0; s < a.samples; ++s) {
+    for (int64_t e = 0; e < a.elements_per_sample; ++e) {
+      const int64_t i = s * a.elements_per_sample + e;
+      const bool keep = DropoutKeepsRef(a.key, static_cast<uint32_t>(s), e, a.p);
+      const T value = a.x[i] + (a.bias ? a.bias[e % a.width] : T(0));
+      a.y[i] = (keep ? value / (T(1) - T(a.p)) : T(0)) + (a.residual ? a.residual[i] : T(0));
     }
   }
 }

@@ -7,6 +7,20 @@
 namespace tug::kernels {
 namespace {
 
+// Without bias and residual.
+std::vector<float> Dropped(int64_t samples, const std::vector<float>& x, float p,
+                           const DropoutKey& key) {
+  ThreadPool pool(2);
+  std::vector<float> y(x.size());
+  DropoutAdd<float>(pool, {.samples = samples,
+                           .elements_per_sample = static_cast<int64_t>(x.size()) / samples,
+                           .x = x.data(),
+                           .p = p,
+                           .key = key,
+                           .y = y.data()});
+  return y;
+}
+
 constexpr DropoutKey kKey{.seed = 0x0123456789abcdef, .step = 77, .sample = 5, .site = 3};
 
 struct Inputs {
@@ -26,8 +40,8 @@ std::vector<T> RunKernel(int threads, const Inputs& in) {
   const auto bias = RandomFloats(in.width, 2);
   const auto residual = As<T>(RandomFloats(n, 3));
   std::vector<T> y(n);
-  BiasDropoutAdd(pool, in.samples, in.elements, in.width, x.data(), in.bias ? bias.data() : nullptr,
-                 in.residual ? residual.data() : nullptr, in.p, kKey, y.data());
+  DropoutAdd<T>(pool, {in.samples, in.elements, in.width, x.data(), in.bias ? bias.data() : nullptr,
+                       in.residual ? residual.data() : nullptr, in.p, kKey, y.data()});
   return y;
 }
 
@@ -40,9 +54,9 @@ void ExpectMatchesReference(const Inputs& in) {
   const auto bias = ToDouble(RandomFloats(in.width, 2));
   const auto residual = ToDouble(As<T>(RandomFloats(n, 3)));
   std::vector<double> expected(n);
-  DropoutAddRef<double>(in.samples, in.elements, in.width, x.data(),
-                        in.bias ? bias.data() : nullptr, in.residual ? residual.data() : nullptr,
-                        in.p, kKey, expected.data());
+  DropoutAddRef<double>({in.samples, in.elements, in.width, x.data(),
+                         in.bias ? bias.data() : nullptr, in.residual ? residual.data() : nullptr,
+                         in.p, kKey, expected.data()});
   const auto one = RunKernel<T>(1, in);
   ExpectClose(one, expected, 5e-7, 5e-7 + kRounding<T>);
   ExpectSameBits(RunKernel<T>(2, in), one);
@@ -71,37 +85,33 @@ TYPED_TEST(DropoutOf, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
 TEST(Dropout, BackwardMakesTheMaskOfTheForwardPassAgain) {
   ThreadPool pool(2);
   const int64_t samples = 3, elements = 1000;
-  const float p = 0.3f;
-  const std::vector<float> ones(samples * elements, 1.0f);
-  std::vector<float> y(ones.size());
-  DropoutAdd<float>(pool, samples, elements, ones.data(), nullptr, p, kKey, y.data());
+  const auto y = Dropped(samples, std::vector<float>(samples * elements, 1.0f), 0.3f, kKey);
   auto dx = RandomFloats(samples * elements, 9);
   const auto dy = dx;
-  DropoutBackward(pool, samples, elements, dx.data(), p, kKey, dx.data());  // in place
+  DropoutAdd<float>(pool, {.samples = samples,
+                           .elements_per_sample = elements,
+                           .x = dx.data(),
+                           .p = 0.3f,
+                           .key = kKey,
+                           .y = dx.data()});  // in place
   for (size_t i = 0; i < dx.size(); ++i) ASSERT_FLOAT_EQ(dx[i], dy[i] * y[i]);
 }
 
 TEST(Dropout, ASamplesMaskDoesNotDependOnItsBatch) {
-  ThreadPool pool(1);
   const int64_t elements = 130;
   const auto x = RandomFloats(4 * elements, 1);
-  std::vector<float> whole(x.size());
-  DropoutAdd<float>(pool, 4, elements, x.data(), nullptr, 0.5f, kKey, whole.data());
+  const auto whole = Dropped(4, x, 0.5f, kKey);
   for (uint32_t s = 0; s < 4; ++s) {
     DropoutKey key = kKey;
     key.sample += s;
-    std::vector<float> part(elements);
-    DropoutAdd<float>(pool, 1, elements, x.data() + s * elements, nullptr, 0.5f, key, part.data());
+    const auto part =
+        Dropped(1, {x.begin() + s * elements, x.begin() + (s + 1) * elements}, 0.5f, key);
     ExpectSameBits(part, {whole.begin() + s * elements, whole.begin() + (s + 1) * elements});
   }
 }
 
 std::vector<float> MaskOf(const DropoutKey& key, float p, int64_t n) {
-  ThreadPool pool(2);
-  const std::vector<float> ones(n, 1.0f);
-  std::vector<float> y(n);
-  DropoutAdd<float>(pool, 1, n, ones.data(), nullptr, p, key, y.data());
-  return y;
+  return Dropped(1, std::vector<float>(n, 1.0f), p, key);
 }
 
 TEST(Dropout, KeepsTheShareItSaysAndScalesIt) {

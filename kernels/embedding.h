@@ -8,23 +8,39 @@
 
 namespace tug::kernels {
 
-// out[s][t] = wte[tokens[s][t]] + wpe[t], W (of the weights) and T float or Bf16, added in FP32.
-//   tokens   [samples][seq], each in [0, V): the caller has checked them
-//   wte      [V][width], token embeddings
-//   wpe      [at least seq][width], position embeddings
-//   out      [samples][seq][width]
+// W, of the weights, and T are float or Bf16.
+template <typename W, typename T>
+struct EmbeddingForwardArgs {
+  int64_t samples;
+  int64_t seq;
+  int64_t width;
+  const int32_t* tokens;  // [samples][seq], each in [0, V): the caller has checked them
+  const W* wte;           // [V][width], token embeddings
+  const W* wpe;           // [at least seq][width], position embeddings
+  T* out;                 // [samples][seq][width]
+};
+
+// out[s][t] = wte[tokens[s][t]] + wpe[t], added in FP32.
 // Thread-safe for calls with different pools.
 template <typename W, typename T>
-void EmbeddingForward(ThreadPool& pool, int64_t samples, int64_t seq, int64_t width,
-                      const int32_t* tokens, const W* wte, const W* wpe, T* out);
+void EmbeddingForward(ThreadPool& pool, const EmbeddingForwardArgs<W, T>& args);
+
+// G: of the weights' gradients.
+template <typename T, typename G = float>
+struct EmbeddingBackwardArgs {
+  int64_t samples;
+  int64_t seq;
+  int64_t width;
+  const int32_t* tokens;  // as in the forward pass
+  const T* dout;          // [samples][seq][width]
+  G* dwte;                // [V][width]
+  G* dwpe;                // [at least seq][width]
+};
 
 // dwte[tokens[s][t]] += dout[s][t];  dwpe[t] += dout[s][t], each summed in FP32 in the order of
-// (s, t).
-//   dout   [samples][seq][width];  dwte [V][width];  dwpe [at least seq][width]
-// Thread-safe for calls with different pools.
+// (s, t). Thread-safe for calls with different pools.
 template <typename T>
-void EmbeddingBackward(ThreadPool& pool, int64_t samples, int64_t seq, int64_t width,
-                       const int32_t* tokens, const T* dout, float* dwte, float* dwpe);
+void EmbeddingBackward(ThreadPool& pool, const EmbeddingBackwardArgs<T>& args);
 
 }  // namespace tug::kernels
 

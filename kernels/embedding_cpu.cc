@@ -4,20 +4,6 @@
 
 // One row of `width` additions a token: next to nothing beside the matrix products.
 
-#ifndef TUG_KERNELS_EMBEDDING_CPU_ONCE_
-#define TUG_KERNELS_EMBEDDING_CPU_ONCE_
-namespace tug::kernels {
-
-// The two element types of EmbeddingForward as one.
-template <typename W, typename T>
-struct EmbeddingTypes {
-  using Weight = W;
-  using Element = T;
-};
-
-}  // namespace tug::kernels
-#endif
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/embedding_cpu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -29,15 +15,14 @@ struct EmbeddingTypes {
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-// Rows [begin, end) of out.
-template <typename Types>
-void ForwardRows(int64_t begin, int64_t end, int64_t seq, int64_t width, const int32_t* tokens,
-                 const typename Types::Weight* wte, const typename Types::Weight* wpe,
-                 typename Types::Element* out) {
+// Rows [begin, end) of out. Args: EmbeddingForwardArgs.
+template <typename Args>
+void ForwardRows(int64_t begin, int64_t end, const Args& a) {
   for (int64_t row = begin; row < end; ++row) {
-    const auto* token = wte + tokens[row] * width;
-    const auto* position = wpe + row % seq * width;
-    auto* y = out + row * width;
+    const int64_t width = a.width;
+    const auto* token = a.wte + a.tokens[row] * width;
+    const auto* position = a.wpe + row % a.seq * width;
+    auto* y = a.out + row * width;
     for (int64_t i = 0; i < width; i += FloatLanes()) {
       const int64_t left = width - i;
       StoreUpTo(hn::Add(LoadUpTo(token + i, left), LoadUpTo(position + i, left)), y + i, left);
@@ -45,13 +30,14 @@ void ForwardRows(int64_t begin, int64_t end, int64_t seq, int64_t width, const i
   }
 }
 
-// The `count` columns that dout, dwte and dwpe begin at, of all rows.
+// Columns [begin, end) of all rows.
 template <typename T>
-void BackwardColumns(int64_t rows, int64_t seq, int64_t width, int64_t count, const int32_t* tokens,
-                     const T* dout, float* dwte, float* dwpe) {
-  for (int64_t row = 0; row < rows; ++row, dout += width) {
-    float* token = dwte + tokens[row] * width;
-    float* position = dwpe + row % seq * width;
+void BackwardColumns(int64_t begin, int64_t end, const EmbeddingBackwardArgs<T>& a) {
+  const int64_t rows = a.samples * a.seq, count = end - begin;
+  const T* dout = a.dout + begin;
+  for (int64_t row = 0; row < rows; ++row, dout += a.width) {
+    float* token = a.dwte + a.tokens[row] * a.width + begin;
+    float* position = a.dwpe + row % a.seq * a.width + begin;
     for (int64_t i = 0; i < count; i += FloatLanes()) {
       const int64_t left = count - i;
       const auto gradient = LoadUpTo(dout + i, left);
@@ -75,38 +61,28 @@ constexpr int64_t kColumnsPerTask =
 }  // namespace
 
 template <typename W, typename T>
-void EmbeddingForward(ThreadPool& pool, int64_t samples, int64_t seq, int64_t width,
-                      const int32_t* tokens, const W* wte, const W* wpe, T* out) {
-  using Types = EmbeddingTypes<W, T>;
-  const int64_t rows = samples * seq;
+void EmbeddingForward(ThreadPool& pool, const EmbeddingForwardArgs<W, T>& a) {
+  using Args = EmbeddingForwardArgs<W, T>;
+  const int64_t rows = a.samples * a.seq;
   pool.ParallelFor((rows + kTokensPerTask - 1) / kTokensPerTask, [&](int64_t task) {
     const int64_t begin = task * kTokensPerTask;
-    TUG_DISPATCH(ForwardRows, Types)
-    (begin, std::min(rows, begin + kTokensPerTask), seq, width, tokens, wte, wpe, out);
+    TUG_DISPATCH(ForwardRows, Args)(begin, std::min(rows, begin + kTokensPerTask), a);
   });
 }
 
 template <typename T>
-void EmbeddingBackward(ThreadPool& pool, int64_t samples, int64_t seq, int64_t width,
-                       const int32_t* tokens, const T* dout, float* dwte, float* dwpe) {
-  pool.ParallelFor((width + kColumnsPerTask - 1) / kColumnsPerTask, [&](int64_t task) {
-    const int64_t column = task * kColumnsPerTask;
-    TUG_DISPATCH(BackwardColumns, T)
-    (samples * seq, seq, width, std::min(kColumnsPerTask, width - column), tokens, dout + column,
-     dwte + column, dwpe + column);
+void EmbeddingBackward(ThreadPool& pool, const EmbeddingBackwardArgs<T>& a) {
+  pool.ParallelFor((a.width + kColumnsPerTask - 1) / kColumnsPerTask, [&](int64_t task) {
+    const int64_t begin = task * kColumnsPerTask;
+    TUG_DISPATCH(BackwardColumns, T)(begin, std::min(a.width, begin + kColumnsPerTask), a);
   });
 }
 
-template void EmbeddingForward(ThreadPool&, int64_t, int64_t, int64_t, const int32_t*, const float*,
-                               const float*, float*);
-template void EmbeddingForward(ThreadPool&, int64_t, int64_t, int64_t, const int32_t*, const float*,
-                               const float*, Bf16*);
-template void EmbeddingForward(ThreadPool&, int64_t, int64_t, int64_t, const int32_t*, const Bf16*,
-                               const Bf16*, Bf16*);
-template void EmbeddingBackward(ThreadPool&, int64_t, int64_t, int64_t, const int32_t*,
-                                const float*, float*, float*);
-template void EmbeddingBackward(ThreadPool&, int64_t, int64_t, int64_t, const int32_t*, const Bf16*,
-                                float*, float*);
+template void EmbeddingForward(ThreadPool&, const EmbeddingForwardArgs<float, float>&);
+template void EmbeddingForward(ThreadPool&, const EmbeddingForwardArgs<float, Bf16>&);
+template void EmbeddingForward(ThreadPool&, const EmbeddingForwardArgs<Bf16, Bf16>&);
+template void EmbeddingBackward(ThreadPool&, const EmbeddingBackwardArgs<float>&);
+template void EmbeddingBackward(ThreadPool&, const EmbeddingBackwardArgs<Bf16>&);
 
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

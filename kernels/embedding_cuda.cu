@@ -249,9 +249,8 @@ unsigned BlocksOf(int64_t threads) {
 }
 
 template <typename T, bool kWhole>
-absl::Status LaunchBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                            const T* dout, float* dwte, float* dwpe, const Stream& stream) {
-  const int64_t rows = samples * seq;
+absl::Status LaunchBackward(const EmbeddingBackwardArgs<T>& a, const Stream& stream) {
+  const int64_t rows = a.samples * a.seq;
   const int64_t tiles = (rows + kTile - 1) / kTile;
   const int64_t windows = (rows + kWindow - 1) / kWindow;
   const auto scratch = [&](int64_t elements, size_t bytes) {
@@ -259,54 +258,46 @@ absl::Status LaunchBackward(int64_t samples, int64_t seq, int64_t width, const i
   };
   ASSIGN_OR_RETURN(const ScratchBuffer keys, scratch(tiles * kTile, sizeof(Key)));
   ASSIGN_OR_RETURN(const ScratchBuffer sorted, scratch(rows, sizeof(Key)));
-  ASSIGN_OR_RETURN(const ScratchBuffer pieces, scratch(2 * windows * width, sizeof(float)));
+  ASSIGN_OR_RETURN(const ScratchBuffer pieces, scratch(2 * windows * a.width, sizeof(float)));
   RETURN_IF_ERROR(Launch(SortTilesKernel,
                          {static_cast<unsigned>(tiles), kSortThreads, stream, sizeof(TileShared)},
-                         rows, tokens, keys.As<Key>()));
+                         rows, a.tokens, keys.As<Key>()));
   RETURN_IF_ERROR(Launch(MergeTilesKernel,
                          {BlocksOf(tiles * kTile * kLanesPerKey), kThreads, stream}, tiles,
                          keys.As<Key>(), sorted.As<Key>()));
-  const unsigned parts = BlocksOf(windows * Part<kVector<T>>::SlicesOf(width) * kWarp);
+  const unsigned parts = BlocksOf(windows * Part<kVector<T>>::SlicesOf(a.width) * kWarp);
   RETURN_IF_ERROR(Launch(SumWindowsKernel<T, kWhole>, {parts, kThreads, stream}, rows, windows,
-                         width, sorted.As<Key>(), dout, dwte, pieces.As<float>()));
-  RETURN_IF_ERROR(Launch(JoinPiecesKernel<T, kWhole>, {parts, kThreads, stream}, windows, width,
-                         sorted.As<Key>(), pieces.As<float>(), dwte));
-  const int64_t vectors = (width + kVector<T> - 1) / kVector<T>;
-  return Launch(PositionsKernel<T, kWhole>, {BlocksOf(seq * vectors), kThreads, stream}, samples,
-                seq, width, dout, dwpe);
+                         a.width, sorted.As<Key>(), a.dout, a.dwte, pieces.As<float>()));
+  RETURN_IF_ERROR(Launch(JoinPiecesKernel<T, kWhole>, {parts, kThreads, stream}, windows, a.width,
+                         sorted.As<Key>(), pieces.As<float>(), a.dwte));
+  const int64_t vectors = (a.width + kVector<T> - 1) / kVector<T>;
+  return Launch(PositionsKernel<T, kWhole>, {BlocksOf(a.seq * vectors), kThreads, stream},
+                a.samples, a.seq, a.width, a.dout, a.dwpe);
 }
 
 }  // namespace
 
 template <typename W, typename T>
-absl::Status EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                              const W* wte, const W* wpe, T* out, const Stream& stream) {
-  const int64_t rows = samples * seq;
-  if (rows == 0 || width == 0) return absl::OkStatus();
-  const bool whole = width % kVector<W> == 0 && AtVectors(wte, wpe, out);
+absl::Status EmbeddingForward(const EmbeddingForwardArgs<W, T>& a, const Stream& stream) {
+  const int64_t rows = a.samples * a.seq;
+  if (rows == 0 || a.width == 0) return absl::OkStatus();
+  const bool whole = a.width % kVector<W> == 0 && AtVectors(a.wte, a.wpe, a.out);
   const auto kernel = whole ? &ForwardKernel<W, T, true> : &ForwardKernel<W, T, false>;
-  return Launch(kernel, {GridStrideBlocks(rows * kWarp, kThreads), kThreads, stream}, rows, seq,
-                width, tokens, wte, wpe, out);
+  return Launch(kernel, {GridStrideBlocks(rows * kWarp, kThreads), kThreads, stream}, rows, a.seq,
+                a.width, a.tokens, a.wte, a.wpe, a.out);
 }
 
 template <typename T>
-absl::Status EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                               const T* dout, float* dwte, float* dwpe, const Stream& stream) {
-  if (samples == 0 || seq == 0 || width == 0) return absl::OkStatus();
-  const bool whole = width % kVector<T> == 0 && AtVectors(dout, dwte, dwpe);
-  const auto launch = whole ? &LaunchBackward<T, true> : &LaunchBackward<T, false>;
-  return launch(samples, seq, width, tokens, dout, dwte, dwpe, stream);
+absl::Status EmbeddingBackward(const EmbeddingBackwardArgs<T>& a, const Stream& stream) {
+  if (a.samples == 0 || a.seq == 0 || a.width == 0) return absl::OkStatus();
+  const bool whole = a.width % kVector<T> == 0 && AtVectors(a.dout, a.dwte, a.dwpe);
+  return whole ? LaunchBackward<T, true>(a, stream) : LaunchBackward<T, false>(a, stream);
 }
 
-template absl::Status EmbeddingForward(int64_t, int64_t, int64_t, const int32_t*, const float*,
-                                       const float*, float*, const Stream&);
-template absl::Status EmbeddingForward(int64_t, int64_t, int64_t, const int32_t*, const float*,
-                                       const float*, Bf16*, const Stream&);
-template absl::Status EmbeddingForward(int64_t, int64_t, int64_t, const int32_t*, const Bf16*,
-                                       const Bf16*, Bf16*, const Stream&);
-template absl::Status EmbeddingBackward(int64_t, int64_t, int64_t, const int32_t*, const float*,
-                                        float*, float*, const Stream&);
-template absl::Status EmbeddingBackward(int64_t, int64_t, int64_t, const int32_t*, const Bf16*,
-                                        float*, float*, const Stream&);
+template absl::Status EmbeddingForward(const EmbeddingForwardArgs<float, float>&, const Stream&);
+template absl::Status EmbeddingForward(const EmbeddingForwardArgs<float, Bf16>&, const Stream&);
+template absl::Status EmbeddingForward(const EmbeddingForwardArgs<Bf16, Bf16>&, const Stream&);
+template absl::Status EmbeddingBackward(const EmbeddingBackwardArgs<float>&, const Stream&);
+template absl::Status EmbeddingBackward(const EmbeddingBackwardArgs<Bf16>&, const Stream&);
 
 }  // namespace tug::kernels::cuda

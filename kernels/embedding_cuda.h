@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "kernels/bf16.h"
 #include "kernels/device.h"
+#include "kernels/embedding.h"
 
 namespace tug::kernels::cuda {
 
@@ -13,24 +14,15 @@ namespace tug::kernels::cuda {
 // work is queued. Errors: those of Launch (kernels/cuda_language.h) and of ScratchBuffer
 // (kernels/device.h).
 
-// out[s][t] = wte[tokens[s][t]] + wpe[t], W (of the weights) and T float or Bf16, added in FP32:
-// the CPU's bits.
-//   tokens   [samples][seq], each in [0, V): the caller has checked them
-//   wte      [V][width], token embeddings
-//   wpe      [at least seq][width], position embeddings
-//   out      [samples][seq][width]
+// With the CPU's bits.
 template <typename W, typename T>
-absl::Status EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                              const W* wte, const W* wpe, T* out, const Stream& stream);
+absl::Status EmbeddingForward(const EmbeddingForwardArgs<W, T>& args, const Stream& stream);
 
-// dwte[tokens[s][t]] += dout[s][t];  dwpe[t] += dout[s][t], each summed in FP32. dwpe in the order
-// of s: the CPU's bits. dwte in a fixed order, which is the CPU's but for the tokens that are seen
-// so often that their sum is shared out; so it takes the same time whichever tokens there are.
-//   dout   [samples][seq][width];  dwte [V][width];  dwpe [at least seq][width]
-// REQUIRES: samples * seq < 2^31.
+// dwpe is summed in the order of s: the CPU's bits. dwte in a fixed order, which is the CPU's
+// except for the tokens that are seen so often that their sum is shared out; so it takes the same
+// time whichever tokens there are. REQUIRES: samples * seq < 2^31.
 template <typename T>
-absl::Status EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                               const T* dout, float* dwte, float* dwpe, const Stream& stream);
+absl::Status EmbeddingBackward(const EmbeddingBackwardArgs<T>& args, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

@@ -37,8 +37,9 @@ class EmbeddingCuda : public CudaTest {
     const OnDevice dwte(RandomFloats(shape.vocab * shape.width, 5), stream());
     const OnDevice dwpe(RandomFloats(shape.seq * shape.width, 6), stream());
     const absl::Status status =
-        EmbeddingBackward(shape.samples, shape.seq, shape.width, tokens_gpu.data(), dout.data(),
-                          dwte.data(), dwpe.data(), stream());
+        EmbeddingBackward<T>({shape.samples, shape.seq, shape.width, tokens_gpu.data(), dout.data(),
+                              dwte.data(), dwpe.data()},
+                             stream());
     EXPECT_TRUE(status.ok()) << status;
     return {dwte.Read(), dwpe.Read()};
   }
@@ -52,8 +53,8 @@ class EmbeddingCuda : public CudaTest {
     const auto dout = Widened(As<T>(RandomFloats(rows * shape.width, 4)));
     Gradients expected{RandomFloats(shape.vocab * shape.width, 5),
                        RandomFloats(shape.seq * shape.width, 6)};
-    EmbeddingBackwardRef<float>(shape.samples, shape.seq, shape.width, tokens.data(), dout.data(),
-                                expected.dwte.data(), expected.dwpe.data());
+    EmbeddingBackwardRef<float>({shape.samples, shape.seq, shape.width, tokens.data(), dout.data(),
+                                 expected.dwte.data(), expected.dwpe.data()});
     const Gradients once = RunBackward<T>(shape, tokens);
     ExpectSameBits(once.dwpe, expected.dwpe);
     if (rows <= 32) {
@@ -64,8 +65,8 @@ class EmbeddingCuda : public CudaTest {
       const double most = *std::max_element(seen.begin(), seen.end()) + 1;
       auto dwte = ToDouble(RandomFloats(shape.vocab * shape.width, 5));
       auto dwpe = ToDouble(RandomFloats(shape.seq * shape.width, 6));
-      EmbeddingBackwardRef<double>(shape.samples, shape.seq, shape.width, tokens.data(),
-                                   ToDouble(dout).data(), dwte.data(), dwpe.data());
+      EmbeddingBackwardRef<double>({shape.samples, shape.seq, shape.width, tokens.data(),
+                                    ToDouble(dout).data(), dwte.data(), dwpe.data()});
       ExpectClose(once.dwte, dwte, 2 * most * std::sqrt(most) * 0x1p-24, 0);
     }
   }
@@ -79,13 +80,14 @@ class EmbeddingCuda : public CudaTest {
     const auto wte = As<W>(RandomFloats(shape.vocab * shape.width, 2));
     const auto wpe = As<W>(RandomFloats(shape.seq * shape.width, 3));
     std::vector<float> expected(rows * shape.width);
-    EmbeddingForwardRef<float>(shape.samples, shape.seq, shape.width, tokens.data(),
-                               Widened(wte).data(), Widened(wpe).data(), expected.data());
+    EmbeddingForwardRef<float>({shape.samples, shape.seq, shape.width, tokens.data(),
+                                Widened(wte).data(), Widened(wpe).data(), expected.data()});
     const OnDevice tokens_gpu(tokens, stream()), wte_gpu(wte, stream()), wpe_gpu(wpe, stream());
     const OnDevice out(std::vector<T>(expected.size()), stream());
     const absl::Status status =
-        EmbeddingForward(shape.samples, shape.seq, shape.width, tokens_gpu.data(), wte_gpu.data(),
-                         wpe_gpu.data(), out.data(), stream());
+        EmbeddingForward<W, T>({shape.samples, shape.seq, shape.width, tokens_gpu.data(),
+                                wte_gpu.data(), wpe_gpu.data(), out.data()},
+                               stream());
     ASSERT_TRUE(status.ok()) << status;
     ExpectSameBits(out.Read(), As<T>(expected));
     ExpectBackwardMatchesReference<T>(shape, tokens);

@@ -3,26 +3,27 @@
 
 #include <cstdint>
 
+#include "kernels/embedding.h"
+
 namespace tug::kernels {
 
 // EmbeddingForward and EmbeddingBackward of kernels/embedding.h, in the precision of T.
 template <typename T>
-void EmbeddingForwardRef(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                         const T* wte, const T* wpe, T* out) {
-  for (int64_t row = 0; row < samples * seq; ++row) {
-    for (int64_t i = 0; i < width; ++i) {
-      out[row * width + i] = wte[tokens[row] * width + i] + wpe[row % seq * width + i];
+void EmbeddingForwardRef(const EmbeddingForwardArgs<T, T>& a) {
+  for (int64_t row = 0; row < a.samples * a.seq; ++row) {
+    for (int64_t i = 0; i < a.width; ++i) {
+      a.out[row * a.width + i] =
+          a.wte[a.tokens[row] * a.width + i] + a.wpe[row % a.seq * a.width + i];
     }
   }
 }
 
 template <typename T>
-void EmbeddingBackwardRef(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                          const T* dout, T* dwte, T* dwpe) {
-  for (int64_t row = 0; row < samples * seq; ++row) {
-    for (int64_t i = 0; i < width; ++i) {
-      dwte[tokens[row] * width + i] += dout[row * width + i];
-      dwpe[row % seq * width + i] += dout[row * width + i];
+void EmbeddingBackwardRef(const EmbeddingBackwardArgs<T, T>& a) {
+  for (int64_t row = 0; row < a.samples * a.seq; ++row) {
+    for (int64_t i = 0; i < a.width; ++i) {
+      a.dwte[a.tokens[row] * a.width + i] += a.dout[row * a.width + i];
+      a.dwpe[row % a.seq * a.width + i] += a.dout[row * a.width + i];
     }
   }
 }

@@ -24,9 +24,10 @@ Result<T> RunKernel(int threads, int64_t samples, int64_t seq, int64_t width) {
   const auto dout = As<T>(RandomFloats(samples * seq * width, 4));
   Result<T> r{std::vector<T>(samples * seq * width), RandomFloats(kVocab * width, 5),
               RandomFloats(seq * width, 6)};
-  EmbeddingForward(pool, samples, seq, width, tokens.data(), wte.data(), wpe.data(), r.out.data());
-  EmbeddingBackward(pool, samples, seq, width, tokens.data(), dout.data(), r.dwte.data(),
-                    r.dwpe.data());
+  EmbeddingForward<W, T>(
+      pool, {samples, seq, width, tokens.data(), wte.data(), wpe.data(), r.out.data()});
+  EmbeddingBackward<T>(
+      pool, {samples, seq, width, tokens.data(), dout.data(), r.dwte.data(), r.dwpe.data()});
   return r;
 }
 
@@ -46,10 +47,10 @@ void ExpectMatchesReference(int64_t samples, int64_t seq, int64_t width) {
   const auto dout = Widened(As<T>(RandomFloats(samples * seq * width, 4)));
   Result<float> expected{std::vector<float>(samples * seq * width), RandomFloats(kVocab * width, 5),
                          RandomFloats(seq * width, 6)};
-  EmbeddingForwardRef<float>(samples, seq, width, tokens.data(), wte.data(), wpe.data(),
-                             expected.out.data());
-  EmbeddingBackwardRef<float>(samples, seq, width, tokens.data(), dout.data(), expected.dwte.data(),
-                              expected.dwpe.data());
+  EmbeddingForwardRef<float>(
+      {samples, seq, width, tokens.data(), wte.data(), wpe.data(), expected.out.data()});
+  EmbeddingBackwardRef<float>({samples, seq, width, tokens.data(), dout.data(),
+                               expected.dwte.data(), expected.dwpe.data()});
   for (const int threads : {1, 2, 3}) {
     const auto r = RunKernel<W, T>(threads, samples, seq, width);
     ExpectSameBits(r.out, As<T>(expected.out));
@@ -82,13 +83,13 @@ TEST(Embedding, ReferenceGradientsAreFiniteDifferences) {
   const auto w = ToDouble(RandomFloats(samples * seq * width, 3));
   const auto loss = [&](const auto& wte_at, const auto& wpe_at) {
     std::vector<double> out(samples * seq * width);
-    EmbeddingForwardRef<double>(samples, seq, width, tokens.data(), wte_at.data(), wpe_at.data(),
-                                out.data());
+    EmbeddingForwardRef<double>(
+        {samples, seq, width, tokens.data(), wte_at.data(), wpe_at.data(), out.data()});
     return Dot(w, out);
   };
   std::vector<double> dwte(wte.size()), dwpe(wpe.size());
-  EmbeddingBackwardRef<double>(samples, seq, width, tokens.data(), w.data(), dwte.data(),
-                               dwpe.data());
+  EmbeddingBackwardRef<double>(
+      {samples, seq, width, tokens.data(), w.data(), dwte.data(), dwpe.data()});
   ExpectClose(dwte, FiniteDifferences(wte, [&](const auto& at) { return loss(at, wpe); }), 1e-8,
               1e-8);
   ExpectClose(dwpe, FiniteDifferences(wpe, [&](const auto& at) { return loss(wte, at); }), 1e-8,

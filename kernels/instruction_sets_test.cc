@@ -57,7 +57,7 @@ TEST_P(InstructionSets, AdamWHasTheBitsOfTheFloatReference) {
   auto w = RandomFloats(n, 2), w_ref = w;
   std::vector<float> m(n), m_ref(n), v(n), v_ref(n);
   std::vector<Bf16> w_bf16(n);
-  AdamWStep(n, params, g.data(), w.data(), w.data(), m.data(), v.data(), w_bf16.data());
+  AdamWStep(params, {n, g.data(), w.data(), w.data(), m.data(), v.data(), w_bf16.data()});
   for (int64_t i = 0; i < n; ++i) {
     AdamWRefFloat(params, constants, g[i], w_ref[i], m_ref[i], v_ref[i]);
     EXPECT_EQ(w_bf16[i], Bf16FromFloatRef(w_ref[i])) << i;
@@ -78,7 +78,7 @@ TEST_P(InstructionSets, SgdHasTheBitsOfTheFloatReference) {
   for (int64_t i = 0; i < n; ++i) {
     EXPECT_EQ(delayed[i], CompensateDelayRef(0.3f, 0.5f, g[i], w[i], w_old[i])) << i;
   }
-  SgdStep(n, params, g.data(), w.data(), w.data(), u.data(), w_bf16.data());
+  SgdStep(params, {n, g.data(), w.data(), w.data(), u.data(), w_bf16.data()});
   for (int64_t i = 0; i < n; ++i) {
     SgdRef<float>(params, g[i], w_ref[i], u_ref[i]);
     EXPECT_EQ(w_bf16[i], Bf16FromFloatRef(w_ref[i])) << i;
@@ -118,10 +118,10 @@ void ExpectDropoutMatchesTheReference(ThreadPool& pool) {
   const auto bias = RandomFloats(31, 2);
   std::vector<T> y(2 * n);
   std::vector<double> expected(2 * n);
-  BiasDropoutAdd(pool, 2, n, 31, x.data(), bias.data(), x.data(), 0.3f, key, y.data());
+  DropoutAdd<T>(pool, {2, n, 31, x.data(), bias.data(), x.data(), 0.3f, key, y.data()});
   const auto xd = ToDouble(x);
-  DropoutAddRef<double>(2, n, 31, xd.data(), ToDouble(bias).data(), xd.data(), 0.3f, key,
-                        expected.data());
+  DropoutAddRef<double>(
+      {2, n, 31, xd.data(), ToDouble(bias).data(), xd.data(), 0.3f, key, expected.data()});
   ExpectClose(y, expected, 5e-7, 5e-7 + kRounding<T>);
 }
 
@@ -155,9 +155,9 @@ void ExpectAttentionMatchesTheReference(ThreadPool& pool) {
   std::vector<T> out(size), dqkv(3 * size);
   std::vector<float> lse(shape.stats_size());
   std::vector<double> out_ref(size), dqkv_ref(3 * size), lse_ref(lse.size());
-  AttentionForward<T>(pool, shape, operands(qkv.data()), p, key, out.data(), lse.data());
-  AttentionBackward<T>(pool, shape, dout.data(), operands(qkv.data()), lse.data(), p, key,
-                       operands(dqkv.data()));
+  AttentionForward<T>(pool, {shape, operands(qkv.data()), p, key, out.data(), lse.data()});
+  AttentionBackward<T>(pool, {shape, operands(qkv.data()), p, key, /*out=*/nullptr, lse.data(),
+                              dout.data(), operands(dqkv.data())});
   AttentionForwardRef<double>(shape, operands(qkv_d.data()), dropout, out_ref.data(),
                               lse_ref.data());
   AttentionBackwardRef<double>(shape, ToDouble(dout).data(), operands(qkv_d.data()), dropout,
@@ -182,7 +182,7 @@ TEST_P(InstructionSets, AttentionOfOneQueryMatchesTheReference) {
   const auto qd = ToDouble(q), kd = ToDouble(k), vd = ToDouble(v);
   std::vector<float> out(width);
   std::vector<double> out_ref(width), lse_ref(2);
-  AttentionOfOneQuery(pool_, kRows, 2, 9, q.data(), k.data(), v.data(), out.data());
+  AttentionOfOneQuery(pool_, {kRows, 2, 9, q.data(), k.data(), v.data(), out.data()});
   AttentionForwardRef<double>(
       shape, {qd.data(), kd.data(), vd.data(), width, width}, [](int64_t, int64_t) { return 1.0; },
       out_ref.data(), lse_ref.data());
@@ -198,20 +198,28 @@ void ExpectLayerNormMatchesTheReference(ThreadPool& pool) {
   const std::vector<T> none(x.size());
   std::vector<T> sum(x.size()), y(x.size()), dx = dy;
   std::vector<float> mean(kRows), rstd(kRows), dg(kWidth), db(kWidth);
-  ResidualLayerNormForward(pool, 1, kRows, kWidth, none.data(), nullptr, x.data(), 0.0f, {},
-                           gamma.data(), gamma.data(), sum.data(), y.data(), mean.data(),
-                           rstd.data());
+  ResidualLayerNormForward<T>(pool, {.add = {.samples = 1,
+                                             .elements_per_sample = kRows * kWidth,
+                                             .width = kWidth,
+                                             .x = none.data(),
+                                             .residual = x.data(),
+                                             .y = sum.data()},
+                                     .gamma = gamma.data(),
+                                     .beta = gamma.data(),
+                                     .y = y.data(),
+                                     .mean = mean.data(),
+                                     .rstd = rstd.data()});
   EXPECT_EQ(ToDouble(sum), ToDouble(x));
-  LayerNormBackward(pool, kRows, kWidth, dy.data(), x.data(), gamma.data(), mean.data(),
-                    rstd.data(), /*accumulate=*/true, dx.data(), dg.data(), db.data());
+  LayerNormBackward<T>(pool, {kRows, kWidth, dy.data(), x.data(), gamma.data(), mean.data(),
+                              rstd.data(), /*accumulate=*/true, dx.data(), dg.data(), db.data()});
   const auto xd = ToDouble(x), gd = ToDouble(gamma);
   std::vector<double> y_ref(x.size()), mean_ref(kRows), rstd_ref(kRows), dx_ref = ToDouble(dy);
   std::vector<double> dg_ref(kWidth), db_ref(kWidth);
-  LayerNormForwardRef<double>(kRows, kWidth, xd.data(), gd.data(), gd.data(), y_ref.data(),
-                              mean_ref.data(), rstd_ref.data());
-  LayerNormBackwardRef<double>(kRows, kWidth, ToDouble(dy).data(), xd.data(), gd.data(),
-                               mean_ref.data(), rstd_ref.data(), /*accumulate=*/true, dx_ref.data(),
-                               dg_ref.data(), db_ref.data());
+  LayerNormForwardRef<double>({kRows, kWidth, xd.data(), gd.data(), gd.data(), y_ref.data(),
+                               mean_ref.data(), rstd_ref.data()});
+  LayerNormBackwardRef<double>({kRows, kWidth, ToDouble(dy).data(), xd.data(), gd.data(),
+                                mean_ref.data(), rstd_ref.data(), /*accumulate=*/true,
+                                dx_ref.data(), dg_ref.data(), db_ref.data()});
   ExpectClose(y, y_ref, 4e-6, 4e-6 + kRounding<T>);
   ExpectClose(dx, dx_ref, 4e-6, 4e-6 + kRounding<T>);
   ExpectClose(dg, dg_ref, 2e-5, 4e-6);
@@ -259,11 +267,11 @@ void ExpectCrossEntropyMatchesTheReference(ThreadPool& pool) {
   std::vector<float> losses(kRows);
   std::vector<uint8_t> correct(kRows), correct_ref(kRows);
   std::vector<double> gradient_ref(logits.size()), losses_ref(kRows), objectives(kRows);
-  CrossEntropy(pool, kRows, kVocab, logits.data(), targets.data(), objective, gradient.data(),
-               losses.data(), correct.data());
-  CrossEntropyRef<double>(kRows, kVocab, ToDouble(logits).data(), targets.data(), objective,
-                          gradient_ref.data(), losses_ref.data(), objectives.data(),
-                          correct_ref.data());
+  CrossEntropy<T>(pool, {kRows, kVocab, kVocab, logits.data(), targets.data(), objective,
+                         gradient.data(), losses.data(), correct.data()});
+  CrossEntropyRef<double>({kRows, kVocab, kVocab, ToDouble(logits).data(), targets.data(),
+                           objective, gradient_ref.data(), losses_ref.data(), correct_ref.data()},
+                          objectives.data());
   ExpectClose(losses, losses_ref, 2e-6, 1e-6);
   ExpectClose(gradient, gradient_ref, 1e-7, 3e-6 + kRounding<T>);
   EXPECT_EQ(correct, correct_ref);
@@ -281,8 +289,10 @@ TEST_P(InstructionSets, EmbeddingHasTheBitsOfPlainSums) {
   const auto tokens = RandomIndices(kRows, 3, 7);
   std::vector<Bf16> out(kRows * kWidth);
   std::vector<float> dwte(7 * kWidth), dwte_ref(7 * kWidth), dwpe(kRows * kWidth);
-  EmbeddingForward(pool_, 1, kRows, kWidth, tokens.data(), wte.data(), wpe.data(), out.data());
-  EmbeddingBackward(pool_, 1, kRows, kWidth, tokens.data(), out.data(), dwte.data(), dwpe.data());
+  EmbeddingForward<Bf16, Bf16>(
+      pool_, {1, kRows, kWidth, tokens.data(), wte.data(), wpe.data(), out.data()});
+  EmbeddingBackward<Bf16>(pool_,
+                          {1, kRows, kWidth, tokens.data(), out.data(), dwte.data(), dwpe.data()});
   for (int64_t row = 0; row < kRows; ++row) {
     for (int64_t i = 0; i < kWidth; ++i) {
       const int64_t token = tokens[row] * kWidth + i, at = row * kWidth + i;

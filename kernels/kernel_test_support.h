@@ -7,9 +7,11 @@
 #include <functional>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/philox.h"
+#include "base/thread_pool.h"
 #include "gtest/gtest.h"
 #include "kernels/bf16.h"
 #include "kernels/bf16_ref.h"
@@ -130,6 +132,38 @@ inline std::vector<double> FiniteDifferences(
   }
   return gradient;
 }
+
+// For tests of an operation that has one contract on the CPU and on a GPU: OnCpu here, OnGpu of
+// cuda_test_support.h. Put gives arrays where kernels read and write them, Run calls a kernel;
+// kRuns times a result must have the same bits.
+class OnCpu : public testing::Test {
+ protected:
+  static constexpr int kRuns = 3;  // on so many threads, from one on
+
+  template <typename T>
+  class Array {
+   public:
+    explicit Array(std::vector<T> values) : values_(std::move(values)) {}
+    T* data() const { return values_.data(); }
+    std::vector<T> Read() const { return values_; }
+
+   private:
+    mutable std::vector<T> values_;
+  };
+  template <typename T>
+  Array<T> Put(std::vector<T> values) {
+    return Array<T>(std::move(values));
+  }
+  void BeginRun(int run) { threads_ = run + 1; }
+  template <typename Args>
+  void Run(void (*kernel)(ThreadPool&, const Args&), const Args& args) {
+    ThreadPool pool(threads_);
+    kernel(pool, args);
+  }
+
+ private:
+  int threads_ = 1;
+};
 
 inline double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;

@@ -50,7 +50,7 @@ void BM_AdamW(benchmark::State& state) {
   const int64_t n = state.range(0);
   std::vector<float> g(n, 0.1f), w(n, 1.0f), m(n), v(n);
   for (auto _ : state) {
-    AdamWStep(n, AdamWParams(), g.data(), w.data(), w.data(), m.data(), v.data());
+    AdamWStep(AdamWParams(), {n, g.data(), w.data(), w.data(), m.data(), v.data()});
   }
   SetElements(state, n);
 }
@@ -94,8 +94,8 @@ void BM_LayerNormForward(benchmark::State& state) {
   std::vector<T> y(x.size());
   std::vector<float> gamma(kWidth), mean(kRows), rstd(kRows);
   for (auto _ : state) {
-    LayerNormForward(pool, kRows, kWidth, x.data(), gamma.data(), gamma.data(), y.data(),
-                     mean.data(), rstd.data());
+    LayerNormForward<T>(pool, {kRows, kWidth, x.data(), gamma.data(), gamma.data(), y.data(),
+                               mean.data(), rstd.data()});
   }
   SetTraffic<T>(state, kRows * kWidth, 2);
 }
@@ -111,9 +111,13 @@ void BM_ResidualLayerNormForward(benchmark::State& state) {
   std::vector<float> gamma(kWidth), mean(kRows), rstd(kRows);
   const float p = static_cast<float>(state.range(0)) / 100.0f;
   for (auto _ : state) {
-    ResidualLayerNormForward(pool, 4, kRows / 4, kWidth, x.data(), gamma.data(), residual.data(), p,
-                             DropoutKey(), gamma.data(), gamma.data(), sum.data(), y.data(),
-                             mean.data(), rstd.data());
+    ResidualLayerNormForward<T>(pool, {{4, kRows / 4 * kWidth, kWidth, x.data(), gamma.data(),
+                                        residual.data(), p, DropoutKey(), sum.data()},
+                                       gamma.data(),
+                                       gamma.data(),
+                                       y.data(),
+                                       mean.data(),
+                                       rstd.data()});
   }
   SetTraffic<T>(state, kRows * kWidth, 4);
 }
@@ -128,8 +132,9 @@ void BM_LayerNormBackward(benchmark::State& state) {
   std::vector<T> dx(x.size());
   std::vector<float> dgamma(kWidth), dbeta(kWidth);
   for (auto _ : state) {
-    LayerNormBackward(pool, kRows, kWidth, x.data(), x.data(), gamma.data(), mean.data(),
-                      rstd.data(), /*accumulate=*/true, dx.data(), dgamma.data(), dbeta.data());
+    LayerNormBackward<T>(pool,
+                         {kRows, kWidth, x.data(), x.data(), gamma.data(), mean.data(), rstd.data(),
+                          /*accumulate=*/true, dx.data(), dgamma.data(), dbeta.data()});
   }
   SetTraffic<T>(state, kRows * kWidth, 4);
 }
@@ -168,7 +173,7 @@ BENCHMARK(BM_ActivationBackward<Bf16>)->DenseRange(0, 1);
 
 // Argument: dropout in percent.
 template <typename T>
-void BM_BiasDropoutAdd(benchmark::State& state) {
+void BM_DropoutAdd(benchmark::State& state) {
   ThreadPool pool(1);
   const int64_t n = kRows * kWidth;
   const std::vector<T> x = Filled<T>(n), residual = x;
@@ -176,13 +181,13 @@ void BM_BiasDropoutAdd(benchmark::State& state) {
   std::vector<T> y(n);
   const float p = static_cast<float>(state.range(0)) / 100.0f;
   for (auto _ : state) {
-    BiasDropoutAdd(pool, 4, n / 4, kWidth, x.data(), bias.data(), residual.data(), p, DropoutKey(),
-                   y.data());
+    DropoutAdd<T>(pool, {4, n / 4, kWidth, x.data(), bias.data(), residual.data(), p, DropoutKey(),
+                         y.data()});
   }
   SetTraffic<T>(state, n, 3);
 }
-BENCHMARK(BM_BiasDropoutAdd<float>)->Arg(0)->Arg(10);
-BENCHMARK(BM_BiasDropoutAdd<Bf16>)->Arg(0)->Arg(10);
+BENCHMARK(BM_DropoutAdd<float>)->Arg(0)->Arg(10);
+BENCHMARK(BM_DropoutAdd<Bf16>)->Arg(0)->Arg(10);
 
 template <typename T>
 void BM_BiasGradient(benchmark::State& state) {
@@ -205,8 +210,8 @@ void BM_CrossEntropy(benchmark::State& state) {
   std::vector<T> gradient(logits.size());
   std::vector<float> losses(rows);
   for (auto _ : state) {
-    CrossEntropy(pool, rows, vocab, logits.data(), targets.data(), Objective(), gradient.data(),
-                 losses.data(), nullptr);
+    CrossEntropy<T>(pool, {rows, vocab, vocab, logits.data(), targets.data(), Objective(),
+                           gradient.data(), losses.data(), nullptr});
   }
   SetElements(state, rows * vocab);
   state.SetBytesProcessed(state.iterations() * rows * vocab *

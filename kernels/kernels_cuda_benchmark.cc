@@ -48,8 +48,9 @@ absl::Status TimeElements(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(void* const v, b.Zeros(kParameters * 4));
   ASSIGN_OR_RETURN(Bf16* const narrow, b.Bf16s(kParameters));
   RETURN_IF_ERROR(b.Bytes("AdamW, weights as BF16 too", 30 * n, [&] {
-    return AdamWStep(kParameters, AdamWParams(), g, w, w, static_cast<float*>(m),
-                     static_cast<float*>(v), narrow, b.stream());
+    return AdamWStep(AdamWParams(),
+                     {kParameters, g, w, w, static_cast<float*>(m), static_cast<float*>(v), narrow},
+                     b.stream());
   }));
   RETURN_IF_ERROR(b.Bytes("add, FP32", 12 * n, [&] {
     return Add(g, w, static_cast<float*>(m), kParameters, b.stream());
@@ -76,7 +77,8 @@ absl::Status TimeGradients(CudaBenchmark& b) {
   SgdParams params;
   params.momentum = 0.9f;
   RETURN_IF_ERROR(b.Bytes("SGD with momentum, weights as BF16 too", 22 * n, [&] {
-    return SgdStep(kParameters, params, g, w, w, static_cast<float*>(velocity), narrow, b.stream());
+    return SgdStep(params, {kParameters, g, w, w, static_cast<float*>(velocity), narrow},
+                   b.stream());
   }));
   RETURN_IF_ERROR(b.Bytes("sum, accumulate and check", 12 * n,
                           [&] { return AddAndCheck(g, w, kParameters, all_finite, b.stream()); }));
@@ -103,16 +105,23 @@ absl::Status TimeLayerNorm(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(float* const mean, b.Floats(kRows));
   ASSIGN_OR_RETURN(float* const rstd, b.Floats(kRows));
   RETURN_IF_ERROR(b.Bytes("LayerNorm, BF16", 4 * elements + statistics, [&] {
-    return LayerNormForward(kRows, kWidth, x, gamma, beta, y, mean, rstd, b.stream());
+    return LayerNormForward<Bf16>({kRows, kWidth, x, gamma, beta, y, mean, rstd}, b.stream());
   }));
   RETURN_IF_ERROR(
       b.Bytes("LayerNorm behind residual and dropout, BF16", 8 * elements + statistics, [&] {
-        return ResidualLayerNormForward(kSamples, kSeq, kWidth, x, bias, residual, kDropout,
-                                        DropoutKey(), gamma, beta, sum, y, mean, rstd, b.stream());
+        return ResidualLayerNormForward<Bf16>(
+            {{kSamples, kSeq * kWidth, kWidth, x, bias, residual, kDropout, DropoutKey(), sum},
+             gamma,
+             beta,
+             y,
+             mean,
+             rstd},
+            b.stream());
       }));
   return b.Bytes("LayerNorm backward, BF16", 6 * elements + statistics, [&] {
-    return LayerNormBackward(kRows, kWidth, y, x, gamma, mean, rstd, /*accumulate=*/false, sum,
-                             dgamma, dbeta, b.stream());
+    return LayerNormBackward<Bf16>(
+        {kRows, kWidth, y, x, gamma, mean, rstd, /*accumulate=*/false, sum, dgamma, dbeta},
+        b.stream());
   });
 }
 
@@ -123,10 +132,18 @@ absl::Status TimeDropout(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(Bf16* const residual, b.Bf16s(n));
   ASSIGN_OR_RETURN(Bf16* const y, b.Bf16s(n));
   RETURN_IF_ERROR(b.Bytes("dropout and residual, BF16", 6 * elements, [&] {
-    return DropoutAdd(kSamples, kSeq * kWidth, x, residual, kDropout, DropoutKey(), y, b.stream());
+    return DropoutAdd<Bf16>({.samples = kSamples,
+                             .elements_per_sample = kSeq * kWidth,
+                             .x = x,
+                             .residual = residual,
+                             .p = kDropout,
+                             .y = y},
+                            b.stream());
   }));
   return b.Bytes("dropout backward, BF16", 4 * elements, [&] {
-    return DropoutBackward(kSamples, kSeq * kWidth, x, kDropout, DropoutKey(), y, b.stream());
+    return DropoutAdd<Bf16>(
+        {.samples = kSamples, .elements_per_sample = kSeq * kWidth, .x = x, .p = kDropout, .y = y},
+        b.stream());
   });
 }
 
@@ -151,11 +168,13 @@ absl::Status TimeEmbedding(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(float* const wte, b.Floats(kVocabulary * kWidth));
   ASSIGN_OR_RETURN(float* const wpe, b.Floats(kSeq * kWidth));
   ASSIGN_OR_RETURN(Bf16* const out, b.Bf16s(kRows * kWidth));
-  RETURN_IF_ERROR(b.Bytes(
-      "embedding, FP32 to BF16", 6 * elements + 4 * positions + token_bytes,
-      [&] { return EmbeddingForward(kSamples, kSeq, kWidth, tokens, wte, wpe, out, b.stream()); }));
+  RETURN_IF_ERROR(
+      b.Bytes("embedding, FP32 to BF16", 6 * elements + 4 * positions + token_bytes, [&] {
+        return EmbeddingForward<float, Bf16>({kSamples, kSeq, kWidth, tokens, wte, wpe, out},
+                                             b.stream());
+      }));
   return b.Bytes("embedding backward, BF16", 10 * elements + 8 * positions + token_bytes, [&] {
-    return EmbeddingBackward(kSamples, kSeq, kWidth, tokens, out, wte, wpe, b.stream());
+    return EmbeddingBackward<Bf16>({kSamples, kSeq, kWidth, tokens, out, wte, wpe}, b.stream());
   });
 }
 
@@ -167,12 +186,18 @@ absl::Status TimeCrossEntropy(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(Bf16* const gradient, b.Bf16s(rows * kLogitsStride));
   ASSIGN_OR_RETURN(float* const losses, b.Floats(rows));
   RETURN_IF_ERROR(b.Bytes("cross entropy, gradient in BF16", 6 * elements, [&] {
-    return CrossEntropy(rows, kVocabulary, kLogitsStride, logits, targets, Objective(), gradient,
-                        losses, nullptr, b.stream());
+    return CrossEntropy<Bf16>(
+        {rows, kVocabulary, kLogitsStride, logits, targets, Objective(), gradient, losses, nullptr},
+        b.stream());
   }));
   return b.Bytes("cross entropy, losses alone", 4 * elements, [&] {
-    return CrossEntropyLoss(rows, kVocabulary, kLogitsStride, logits, targets, losses, nullptr,
-                            b.stream());
+    return CrossEntropy<Bf16>({.rows = rows,
+                               .vocab = kVocabulary,
+                               .stride = kLogitsStride,
+                               .logits = logits,
+                               .targets = targets,
+                               .losses = losses},
+                              b.stream());
   });
 }
 
@@ -204,18 +229,21 @@ absl::Status TimeProducts(CudaBenchmark& b, MatMulHandle& handle) {
   const LinearWeights<Bf16> up = {kWidth, kInner, WeightOrder::kInOut, w};
   const auto products = static_cast<double>(kRows) * static_cast<double>(kWidth * kInner);
   RETURN_IF_ERROR(b.Products("linear with bias", products, [&] {
-    return LinearForward(handle, up, kRows, x, bias, y, b.stream());
+    return LinearForward<Bf16, Bf16, Bf16>(handle, up, {kRows, x, bias, y, kInner}, b.stream());
   }));
   RETURN_IF_ERROR(b.Products("linear with bias and GELU", products, [&] {
-    return LinearActivationForward(handle, up, kRows, x, bias, Activation::kGelu, pre, y,
-                                   b.stream());
+    return LinearActivationForward<Bf16, Bf16>(
+        handle, up, {kRows, x, bias, Activation::kGelu, pre, y}, b.stream());
   }));
   RETURN_IF_ERROR(b.Products("linear, input gradient", products, [&] {
-    return LinearInputGradient(handle, up, kRows, y, kInner, /*accumulate=*/false, x, b.stream());
+    return LinearInputGradient<Bf16>(handle, up, {kRows, y, kInner, /*accumulate=*/false, x},
+                                     b.stream());
   }));
   return b.Products("linear, weight gradient", products, [&] {
-    return LinearWeightGradient(handle, WeightOrder::kInOut, kWidth, kInner, kRows, x, y, kInner,
-                                /*accumulate=*/true, dw, b.stream());
+    return LinearWeightGradient<Bf16>(handle,
+                                      {kWidth, kInner, WeightOrder::kInOut, kRows, x, y, kInner,
+                                       /*accumulate=*/true, dw},
+                                      b.stream());
   });
 }
 
@@ -243,11 +271,11 @@ absl::Status TimeAttention(CudaBenchmark& b) {
   const auto time = [&](float p, absl::string_view forward,
                         absl::string_view backward) -> absl::Status {
     RETURN_IF_ERROR(b.Products(forward, 2 * product, [&] {
-      return AttentionForward(shape, in, p, DropoutKey(), out, log_sum_exp, b.stream());
+      return AttentionForward<Bf16>({shape, in, p, DropoutKey(), out, log_sum_exp}, b.stream());
     }));
     return b.Products(backward, 5 * product, [&] {
-      return AttentionBackward(shape, dout, in, out, log_sum_exp, p, DropoutKey(), gradient,
-                               b.stream());
+      return AttentionBackward<Bf16>({shape, in, p, DropoutKey(), out, log_sum_exp, dout, gradient},
+                                     b.stream());
     });
   };
   RETURN_IF_ERROR(time(0, "attention, BF16", "attention backward, BF16"));
@@ -261,9 +289,9 @@ absl::Status TimeHead(CudaBenchmark& b, MatMulHandle& handle) {
   ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kLogitsStride));
   const LinearWeights<Bf16> head = {kWidth, kVocabulary, WeightOrder::kOutIn, w};
   const auto products = static_cast<double>(rows) * static_cast<double>(kWidth * kVocabulary);
-  const float* const no_bias = nullptr;
   return b.Products("head, logits in FP32", products, [&] {
-    return LinearForward(handle, head, rows, x, no_bias, logits, kLogitsStride, b.stream());
+    return LinearForward<Bf16, float, float>(
+        handle, head, {rows, x, /*bias=*/nullptr, logits, kLogitsStride}, b.stream());
   });
 }
 

@@ -12,41 +12,69 @@ namespace tug::kernels {
 // Added to the variance. As GPT-2 and PyTorch.
 inline constexpr float kLayerNormEpsilon = 1e-5f;
 
-// T is float or Bf16; statistics and arithmetic are FP32.
+// T, of activations, is float or Bf16; S, of parameters and statistics, is float. Arithmetic is
+// FP32. References have both in their own precision.
+
+template <typename T, typename S = float>
+struct LayerNormForwardArgs {
+  int64_t rows;
+  int64_t width;
+  const T* x;      // [rows][width]
+  const S* gamma;  // [width]
+  const S* beta;   // [width], or nullptr: none
+  T* y;            // [rows][width]; may be x
+  S* mean;         // [rows], written, for the backward pass
+  S* rstd;         // [rows], likewise
+};
 
 // y = (x - mean) * rstd * gamma + beta over each row, rstd = 1 / sqrt(variance + epsilon), the
 // variance divided by `width`. Paper: Ba et al. 2016, "Layer normalization", eq. 4.
-//   x, y         [rows][width]; y may be x itself
-//   gamma        [width]
-//   beta         [width], or nullptr: none
-//   mean, rstd   [rows], written, for the backward pass
 // The bits of a row depend on that row alone. Thread-safe for calls with different pools.
 template <typename T>
-void LayerNormForward(ThreadPool& pool, int64_t rows, int64_t width, const T* x, const float* gamma,
-                      const float* beta, T* y, float* mean, float* rstd);
+void LayerNormForward(ThreadPool& pool, const LayerNormForwardArgs<T>& args);
 
-// sum = residual + dropout(x + bias);  y = LayerNorm(sum), each row in one pass: BiasDropoutAdd and
-// LayerNormForward, bit for bit (y is computed from sum as it is stored).
-//   x, residual, sum, y   [samples][seq][width]; sum may be x or residual itself
-//   bias                  [width], or nullptr
+template <typename T, typename S = float>
+struct ResidualLayerNormForwardArgs {
+  DropoutAddArgs<T, S> add;  // with a residual and a width, which divides elements_per_sample
+  const S* gamma;            // [add.width]
+  const S* beta;             // [add.width], or nullptr: none
+  T* y;                      // the shape of add.y; must not overlap it
+  S* mean;                   // [rows]
+  S* rstd;                   // [rows]
+
+  int64_t rows() const { return add.samples * add.elements_per_sample / add.width; }
+  // What is left to do after the sum.
+  LayerNormForwardArgs<T, S> norm() const {
+    return {rows(), add.width, add.y, gamma, beta, y, mean, rstd};
+  }
+};
+
+// add.y = residual + dropout(x + bias);  y = LayerNorm(add.y), each row in one pass: DropoutAdd and
+// LayerNormForward, bit for bit (y is computed from the sum as it is stored).
 template <typename T>
-void ResidualLayerNormForward(ThreadPool& pool, int64_t samples, int64_t seq, int64_t width,
-                              const T* x, const float* bias, const T* residual, float p,
-                              const DropoutKey& key, const float* gamma, const float* beta, T* sum,
-                              T* y, float* mean, float* rstd);
+void ResidualLayerNormForward(ThreadPool& pool, const ResidualLayerNormForwardArgs<T>& args);
+
+template <typename T, typename S = float>
+struct LayerNormBackwardArgs {
+  int64_t rows;
+  int64_t width;
+  const T* dy;      // [rows][width]
+  const T* x;       // [rows][width]
+  const S* gamma;   // [width]
+  const S* mean;    // [rows], from the forward pass
+  const S* rstd;    // [rows], likewise
+  bool accumulate;  // dx += instead of dx =
+  T* dx;            // [rows][width]; may be dy without `accumulate`, else must not overlap
+  S* dgamma;        // [width], added to
+  S* dbeta;         // [width], added to; or nullptr: none
+};
 
 // Gradients of LayerNormForward: dgamma += ..., dbeta += ..., and dx = ..., or with `accumulate`
 // dx += ... (so that dx may hold the gradient that arrives over the residual connection).
-//   dy, x, dx        [rows][width]; dx may be dy itself without `accumulate`, else must not overlap
-//   mean, rstd       [rows], as the forward pass wrote them
-//   dgamma           [width]
-//   dbeta            [width], or nullptr: none
 // dgamma and dbeta are summed over rows in a fixed order. Thread-safe for calls with different
 // pools.
 template <typename T>
-void LayerNormBackward(ThreadPool& pool, int64_t rows, int64_t width, const T* dy, const T* x,
-                       const float* gamma, const float* mean, const float* rstd, bool accumulate,
-                       T* dx, float* dgamma, float* dbeta);
+void LayerNormBackward(ThreadPool& pool, const LayerNormBackwardArgs<T>& args);
 
 }  // namespace tug::kernels
 

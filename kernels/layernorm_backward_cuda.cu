@@ -56,23 +56,25 @@ __device__ __forceinline__ void AddWarps(typename Team::Values& dgamma,
 }
 
 // With normal = (x - mean) rstd and g = dy gamma:  dx = rstd (g - mean(g) - normal mean(g
-// normal)), plus dx as it was to accumulate.   parts [blocks][2][width].
+// normal)), plus dx as it was to accumulate. Operands of `a` that overlap no result are parameters
+// of their own, since nvcc knows no restricted members.   parts [blocks][2][width].
 template <typename Team>
 __global__ void __launch_bounds__(Team::kMaxThreads)
-    BackwardKernel(int64_t rows, int64_t width, const typename Team::Element* dy,
+    BackwardKernel(LayerNormBackwardArgs<typename Team::Element> a,
                    const typename Team::Element* __restrict__ x, const float* __restrict__ gamma,
                    const float* __restrict__ mean_in, const float* __restrict__ rstd_in,
-                   bool accumulate, typename Team::Element* dx, float* __restrict__ parts) {
+                   float* __restrict__ parts) {
+  const int64_t width = a.width;
   float* const shared = SharedMemory<float>();
   const float inverse_width = 1.0f / static_cast<float>(width);
   typename Team::Values dgamma = {};
   typename Team::Values dbeta = {};
-  for (int64_t row = Team::FirstRow(); row < rows; row += Team::RowStride()) {
+  for (int64_t row = Team::FirstRow(); row < a.rows; row += Team::RowStride()) {
     const float mean = mean_in[row];
     const float rstd = rstd_in[row];
     typename Team::Values normal, gradient;
     Team::Load(x + row * width, width, normal);
-    Team::Load(dy + row * width, width, gradient);
+    Team::Load(a.dy + row * width, width, gradient);
     float sum_g = 0;
     float sum_g_normal = 0;
 #pragma unroll
@@ -97,7 +99,9 @@ __global__ void __launch_bounds__(Team::kMaxThreads)
     for (int k = 0; k < Team::kVectors; ++k) {
       const int64_t column = Team::Column(k);
       float before[Team::kPerVector] = {};
-      if (accumulate) LoadVector<Team::kWhole>(dx + row * width + column, width - column, before);
+      if (a.accumulate) {
+        LoadVector<Team::kWhole>(a.dx + row * width + column, width - column, before);
+      }
 #pragma unroll
       for (int i = 0; i < Team::kPerVector; ++i) {
         const float inner = fmaf(-normal[k][i], mean_g_normal, gradient[k][i] - mean_g);
@@ -107,7 +111,7 @@ __global__ void __launch_bounds__(Team::kMaxThreads)
 #pragma unroll
     for (int k = 0; k < Team::kVectors; ++k) {
       const int64_t column = Team::Column(k);
-      StoreVector<Team::kWhole>(gradient[k], width - column, dx + row * width + column);
+      StoreVector<Team::kWhole>(gradient[k], width - column, a.dx + row * width + column);
     }
   }
   if constexpr (!Team::kBlock) {
@@ -170,32 +174,26 @@ int64_t PartsOf(int64_t rows, unsigned threads) {
 }  // namespace
 
 template <typename T>
-absl::Status LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
-                               const float* gamma, const float* mean, const float* rstd,
-                               bool accumulate, T* dx, float* dgamma, float* dbeta,
-                               const Stream& stream) {
-  if (rows == 0 || width == 0) return absl::OkStatus();
+absl::Status LayerNormBackward(const LayerNormBackwardArgs<T>& a, const Stream& stream) {
+  if (a.rows == 0 || a.width == 0) return absl::OkStatus();
   return WithLayerNormTeam<T>(
-      width, AtVectors(dy, x, gamma, dx), [&]<typename Team>(unsigned threads) -> absl::Status {
-        const int64_t count = PartsOf<Team>(rows, threads);
+      a.width, AtVectors(a.dy, a.x, a.gamma, a.dx),
+      [&]<typename Team>(unsigned threads) -> absl::Status {
+        const int64_t count = PartsOf<Team>(a.rows, threads);
+        const int64_t columns = 2 * a.width;
         ASSIGN_OR_RETURN(
             const ScratchBuffer parts,
-            ScratchBuffer::Create(static_cast<size_t>(count * 2 * width) * sizeof(float), stream));
+            ScratchBuffer::Create(static_cast<size_t>(count * columns) * sizeof(float), stream));
         RETURN_IF_ERROR(Launch(BackwardKernel<Team>,
                                {static_cast<unsigned>(count), threads, stream, SharedBytes<Team>()},
-                               rows, width, dy, x, gamma, mean, rstd, accumulate, dx,
-                               parts.As<float>()));
-        const auto blocks = static_cast<unsigned>((2 * width + kFoldColumns - 1) / kFoldColumns);
-        return Launch(FoldKernel, {blocks, kFoldThreads, stream, sizeof(FoldShared)}, count, width,
-                      parts.As<float>(), dgamma, dbeta);
+                               a, a.x, a.gamma, a.mean, a.rstd, parts.As<float>()));
+        const auto blocks = static_cast<unsigned>((columns + kFoldColumns - 1) / kFoldColumns);
+        return Launch(FoldKernel, {blocks, kFoldThreads, stream, sizeof(FoldShared)}, count,
+                      a.width, parts.As<float>(), a.dgamma, a.dbeta);
       });
 }
 
-template absl::Status LayerNormBackward(int64_t, int64_t, const float*, const float*, const float*,
-                                        const float*, const float*, bool, float*, float*, float*,
-                                        const Stream&);
-template absl::Status LayerNormBackward(int64_t, int64_t, const Bf16*, const Bf16*, const float*,
-                                        const float*, const float*, bool, Bf16*, float*, float*,
-                                        const Stream&);
+template absl::Status LayerNormBackward(const LayerNormBackwardArgs<float>&, const Stream&);
+template absl::Status LayerNormBackward(const LayerNormBackwardArgs<Bf16>&, const Stream&);
 
 }  // namespace tug::kernels::cuda

@@ -7,30 +7,6 @@
 #include "base/check.h"
 #include "kernels/dropout_keeper.h"
 
-#ifndef TUG_KERNELS_LAYERNORM_CPU_ONCE_
-#define TUG_KERNELS_LAYERNORM_CPU_ONCE_
-namespace tug::kernels {
-
-// Arguments of ResidualLayerNormForward.
-template <typename T>
-struct Residual {
-  int64_t seq;
-  int64_t width;
-  const T* x;
-  const float* bias;
-  const T* residual;
-  DropoutKeeper keeper;
-  const float* gamma;
-  const float* beta;
-  T* sum;
-  T* y;
-  float* mean;
-  float* rstd;
-};
-
-}  // namespace tug::kernels
-#endif
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/layernorm_cpu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -45,8 +21,12 @@ namespace tug::kernels::HWY_NAMESPACE {
 
 // One row: its mean, then its variance about that mean, then the result.
 template <typename T>
-HWY_INLINE void ForwardRow(int64_t width, const T* x, const float* gamma, const float* beta, T* y,
-                           float* mean_out, float* rstd_out) {
+HWY_INLINE void ForwardRow(const LayerNormForwardArgs<T>& a, int64_t row) {
+  const int64_t width = a.width;
+  const T* const x = a.x + row * width;
+  T* const y = a.y + row * width;
+  const float* const gamma = a.gamma;
+  const float* const beta = a.beta;
   const FloatTag d;
   const int64_t lanes = FloatLanes();
   const float inverse_width = 1.0f / static_cast<float>(width);
@@ -68,29 +48,25 @@ HWY_INLINE void ForwardRow(int64_t width, const T* x, const float* gamma, const 
     const auto shift = beta == nullptr ? hn::Zero(d) : LoadUpTo(beta + i, left);
     StoreUpTo(hn::MulAdd(normal, LoadUpTo(gamma + i, left), shift), y + i, left);
   }
-  *mean_out = mean;
-  *rstd_out = rstd;
+  a.mean[row] = mean;
+  a.rstd[row] = rstd;
 }
 
 template <typename T>
-void ForwardRows(int64_t rows, int64_t width, const T* x, const float* gamma, const float* beta,
-                 T* y, float* mean, float* rstd) {
-  for (int64_t row = 0; row < rows; ++row) {
-    ForwardRow(width, x + row * width, gamma, beta, y + row * width, mean + row, rstd + row);
-  }
+void ForwardRows(int64_t begin, int64_t end, const LayerNormForwardArgs<T>& a) {
+  for (int64_t row = begin; row < end; ++row) ForwardRow(a, row);
 }
 
-// Rows [begin, end) of all; a row's sum is still in the nearest cache when it is normalised.
+// A row's sum is still in the nearest cache when it is normalised.
 template <typename T>
-void ResidualRows(int64_t begin, int64_t end, const Residual<T>& a) {
+void ResidualRows(int64_t begin, int64_t end, const ResidualLayerNormForwardArgs<T>& a,
+                  const DropoutKeeper& keeper) {
+  const LayerNormForwardArgs<T> norm = a.norm();
+  const int64_t seq = a.add.elements_per_sample / a.add.width;
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t sample = row / a.seq;
-    const int64_t element = row % a.seq * a.width;  // of the sample
-    const int64_t at = sample * a.seq * a.width;
-    DropoutAddRange(a.keeper, static_cast<uint32_t>(sample), element, element + a.width, a.width,
-                    a.x + at, a.bias, a.residual + at, a.sum + at);
-    ForwardRow(a.width, a.sum + row * a.width, a.gamma, a.beta, a.y + row * a.width, a.mean + row,
-               a.rstd + row);
+    const int64_t element = row % seq * a.add.width;  // of the sample
+    DropoutAddRange(a.add, keeper, row / seq, element, element + a.add.width);
+    ForwardRow(norm, row);
   }
 }
 
@@ -98,12 +74,17 @@ void ResidualRows(int64_t begin, int64_t end, const Residual<T>& a) {
 // normal)), plus dx as it was to accumulate. The row's share of dgamma and dbeta goes to
 // dgamma[width] and dbeta[width].
 template <bool kAccumulate, typename T>
-HWY_INLINE void BackwardRow(int64_t width, const T* dy, const T* x, const float* gamma, float mean,
-                            float rstd, T* dx, float* dgamma, float* dbeta) {
+HWY_INLINE void BackwardRow(const LayerNormBackwardArgs<T>& a, int64_t row, float* dgamma,
+                            float* dbeta) {
+  const int64_t width = a.width;
+  const T* const dy = a.dy + row * width;
+  const T* const x = a.x + row * width;
+  T* const dx = a.dx + row * width;
+  const float* const gamma = a.gamma;
   const FloatTag d;
   const int64_t lanes = FloatLanes();
-  const auto mean_v = hn::Set(d, mean);
-  const auto rstd_v = hn::Set(d, rstd);
+  const auto mean_v = hn::Set(d, a.mean[row]);
+  const auto rstd_v = hn::Set(d, a.rstd[row]);
   auto sum_g = hn::Zero(d);
   auto sum_g_normal = hn::Zero(d);
   for (int64_t i = 0; i < width; i += lanes) {
@@ -129,18 +110,14 @@ HWY_INLINE void BackwardRow(int64_t width, const T* dy, const T* x, const float*
   }
 }
 
+// `part` [2][width]: the rows' share of dgamma and dbeta is added to it.
 template <typename T>
-void BackwardRows(int64_t rows, int64_t width, const T* dy, const T* x, const float* gamma,
-                  const float* mean, const float* rstd, bool accumulate, T* dx, float* dgamma,
-                  float* dbeta) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t at = row * width;
-    if (accumulate) {
-      BackwardRow</*kAccumulate=*/true>(width, dy + at, x + at, gamma, mean[row], rstd[row],
-                                        dx + at, dgamma, dbeta);
+void BackwardRows(int64_t begin, int64_t end, const LayerNormBackwardArgs<T>& a, float* part) {
+  for (int64_t row = begin; row < end; ++row) {
+    if (a.accumulate) {
+      BackwardRow</*kAccumulate=*/true>(a, row, part, part + a.width);
     } else {
-      BackwardRow</*kAccumulate=*/false>(width, dy + at, x + at, gamma, mean[row], rstd[row],
-                                         dx + at, dgamma, dbeta);
+      BackwardRow</*kAccumulate=*/false>(a, row, part, part + a.width);
     }
   }
 }
@@ -170,71 +147,55 @@ namespace {
 // either.
 constexpr int64_t kRowsPerTask = 64;
 
+int64_t TasksOf(int64_t rows) { return (rows + kRowsPerTask - 1) / kRowsPerTask; }
+
+// Calls f(task, first row, end) for each task.
+template <typename F>
+void ForEachTask(ThreadPool& pool, int64_t rows, const F& f) {
+  pool.ParallelFor(TasksOf(rows), [&](int64_t task) {
+    const int64_t row = task * kRowsPerTask;
+    f(task, row, std::min(rows, row + kRowsPerTask));
+  });
+}
+
 }  // namespace
 
 template <typename T>
-void LayerNormForward(ThreadPool& pool, int64_t rows, int64_t width, const T* x, const float* gamma,
-                      const float* beta, T* y, float* mean, float* rstd) {
-  pool.ParallelFor((rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
-    const int64_t row = task * kRowsPerTask;
-    TUG_DISPATCH(ForwardRows, T)
-    (std::min(kRowsPerTask, rows - row), width, x + row * width, gamma, beta, y + row * width,
-     mean + row, rstd + row);
+void LayerNormForward(ThreadPool& pool, const LayerNormForwardArgs<T>& a) {
+  ForEachTask(pool, a.rows, [&](int64_t, int64_t begin, int64_t end) {
+    TUG_DISPATCH(ForwardRows, T)(begin, end, a);
   });
 }
 
 template <typename T>
-void ResidualLayerNormForward(ThreadPool& pool, int64_t samples, int64_t seq, int64_t width,
-                              const T* x, const float* bias, const T* residual, float p,
-                              const DropoutKey& key, const float* gamma, const float* beta, T* sum,
-                              T* y, float* mean, float* rstd) {
-  const int64_t rows = samples * seq;
-  if (rows == 0 || width == 0) return;
-  TUG_CHECK_LE(seq * width, kMaxDropoutElements);
-  const Residual<T> arguments{seq,   width, x,   bias, residual, MakeDropoutKeeper(key, p),
-                              gamma, beta,  sum, y,    mean,     rstd};
-  pool.ParallelFor((rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
-    const int64_t row = task * kRowsPerTask;
-    TUG_DISPATCH(ResidualRows, T)(row, std::min(rows, row + kRowsPerTask), arguments);
+void ResidualLayerNormForward(ThreadPool& pool, const ResidualLayerNormForwardArgs<T>& a) {
+  if (a.add.width == 0 || a.rows() == 0) return;
+  TUG_CHECK_LE(a.add.elements_per_sample, kMaxDropoutElements);
+  const DropoutKeeper keeper = MakeDropoutKeeper(a.add.key, a.add.p);
+  ForEachTask(pool, a.rows(), [&](int64_t, int64_t begin, int64_t end) {
+    TUG_DISPATCH(ResidualRows, T)(begin, end, a, keeper);
   });
 }
 
 template <typename T>
-void LayerNormBackward(ThreadPool& pool, int64_t rows, int64_t width, const T* dy, const T* x,
-                       const float* gamma, const float* mean, const float* rstd, bool accumulate,
-                       T* dx, float* dgamma, float* dbeta) {
-  if (rows == 0 || width == 0) return;
-  const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
-  std::vector<float> parts(static_cast<size_t>(tasks * 2 * width), 0.0f);  // [tasks][2][width]
-  pool.ParallelFor(tasks, [&](int64_t task) {
-    const int64_t row = task * kRowsPerTask;
-    const int64_t at = row * width;
-    float* part = parts.data() + task * 2 * width;
-    TUG_DISPATCH(BackwardRows, T)
-    (std::min(kRowsPerTask, rows - row), width, dy + at, x + at, gamma, mean + row, rstd + row,
-     accumulate, dx + at, part, part + width);
+void LayerNormBackward(ThreadPool& pool, const LayerNormBackwardArgs<T>& a) {
+  if (a.rows == 0 || a.width == 0) return;
+  const int64_t tasks = TasksOf(a.rows), stride = 2 * a.width;
+  std::vector<float> parts(static_cast<size_t>(tasks * stride), 0.0f);  // [tasks][2][width]
+  ForEachTask(pool, a.rows, [&](int64_t task, int64_t begin, int64_t end) {
+    TUG_DISPATCH(BackwardRows, T)(begin, end, a, parts.data() + task * stride);
   });
-  HWY_DYNAMIC_DISPATCH(AddParts)(tasks, 2 * width, width, parts.data(), dgamma);
-  if (dbeta == nullptr) return;
-  HWY_DYNAMIC_DISPATCH(AddParts)(tasks, 2 * width, width, parts.data() + width, dbeta);
+  HWY_DYNAMIC_DISPATCH(AddParts)(tasks, stride, a.width, parts.data(), a.dgamma);
+  if (a.dbeta == nullptr) return;
+  HWY_DYNAMIC_DISPATCH(AddParts)(tasks, stride, a.width, parts.data() + a.width, a.dbeta);
 }
 
-template void LayerNormForward(ThreadPool&, int64_t, int64_t, const float*, const float*,
-                               const float*, float*, float*, float*);
-template void ResidualLayerNormForward(ThreadPool&, int64_t, int64_t, int64_t, const float*,
-                                       const float*, const float*, float, const DropoutKey&,
-                                       const float*, const float*, float*, float*, float*, float*);
-template void LayerNormBackward(ThreadPool&, int64_t, int64_t, const float*, const float*,
-                                const float*, const float*, const float*, bool, float*, float*,
-                                float*);
-template void LayerNormForward(ThreadPool&, int64_t, int64_t, const Bf16*, const float*,
-                               const float*, Bf16*, float*, float*);
-template void ResidualLayerNormForward(ThreadPool&, int64_t, int64_t, int64_t, const Bf16*,
-                                       const float*, const Bf16*, float, const DropoutKey&,
-                                       const float*, const float*, Bf16*, Bf16*, float*, float*);
-template void LayerNormBackward(ThreadPool&, int64_t, int64_t, const Bf16*, const Bf16*,
-                                const float*, const float*, const float*, bool, Bf16*, float*,
-                                float*);
+template void LayerNormForward(ThreadPool&, const LayerNormForwardArgs<float>&);
+template void LayerNormForward(ThreadPool&, const LayerNormForwardArgs<Bf16>&);
+template void ResidualLayerNormForward(ThreadPool&, const ResidualLayerNormForwardArgs<float>&);
+template void ResidualLayerNormForward(ThreadPool&, const ResidualLayerNormForwardArgs<Bf16>&);
+template void LayerNormBackward(ThreadPool&, const LayerNormBackwardArgs<float>&);
+template void LayerNormBackward(ThreadPool&, const LayerNormBackwardArgs<Bf16>&);
 
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

@@ -17,37 +17,14 @@ namespace tug::kernels::cuda {
 // ScratchBuffer (kernels/device.h); INVALID_ARGUMENT (a width above kMaxLayerNormWidth).
 inline constexpr int64_t kMaxLayerNormWidth = 8192;
 
-// y = (x - mean) * rstd * gamma + beta over each row, rstd = 1 / sqrt(variance + epsilon).
-//   x, y         [rows][width]; y may be x itself
-//   gamma        [width]
-//   beta         [width], or nullptr: none
-//   mean, rstd   [rows], written, for the backward pass
 template <typename T>
-absl::Status LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                              const float* beta, T* y, float* mean, float* rstd,
-                              const Stream& stream);
-
-// sum = residual + dropout(x + bias);  y = LayerNorm(sum): BiasDropoutAdd and LayerNormForward, bit
-// for bit; in one pass where 64 divides the width.
-//   x, residual, sum, y   [samples][seq][width]; sum may be x or residual itself
-//   bias                  [width], or nullptr
+absl::Status LayerNormForward(const LayerNormForwardArgs<T>& args, const Stream& stream);
+// In one pass where 64 divides the width.
 template <typename T>
-absl::Status ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
-                                      const float* bias, const T* residual, float p,
-                                      const DropoutKey& key, const float* gamma, const float* beta,
-                                      T* sum, T* y, float* mean, float* rstd, const Stream& stream);
-
-// Gradients of LayerNormForward: dgamma += ..., dbeta += ..., and dx = ..., or with `accumulate`
-// dx += ....
-//   dy, x, dx        [rows][width]; dx may be dy itself without `accumulate`, else must not overlap
-//   mean, rstd       [rows], as the forward pass wrote them
-//   dgamma           [width]
-//   dbeta            [width], or nullptr: none
+absl::Status ResidualLayerNormForward(const ResidualLayerNormForwardArgs<T>& args,
+                                      const Stream& stream);
 template <typename T>
-absl::Status LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
-                               const float* gamma, const float* mean, const float* rstd,
-                               bool accumulate, T* dx, float* dgamma, float* dbeta,
-                               const Stream& stream);
+absl::Status LayerNormBackward(const LayerNormBackwardArgs<T>& args, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

@@ -58,18 +58,19 @@ __device__ __forceinline__ void AddResidual(const Residual<typename Team::Elemen
   }
 }
 
-// Each row: its mean, then its variance about that mean, then the result.
+// Each row: its mean, then its variance about that mean, then the result. gamma, beta: those of
+// `a`, as parameters of their own, since nvcc knows no restricted members.
 template <typename Team, bool kResidual>
 __global__ void __launch_bounds__(Team::kMaxThreads, Team::kColumns > 24 ? 1 : 2)
-    ForwardKernel(int64_t rows, int64_t width, const typename Team::Element* x,
+    ForwardKernel(LayerNormForwardArgs<typename Team::Element> a,
                   Residual<typename Team::Element> residual, const float* __restrict__ gamma,
-                  const float* __restrict__ beta, typename Team::Element* y,
-                  float* __restrict__ mean_out, float* __restrict__ rstd_out) {
+                  const float* __restrict__ beta) {
+  const int64_t width = a.width;
   float* const scratch = SharedMemory<ForwardShared>()->scratch;
   const float inverse_width = 1.0f / static_cast<float>(width);
-  for (int64_t row = Team::FirstRow(); row < rows; row += Team::RowStride()) {
+  for (int64_t row = Team::FirstRow(); row < a.rows; row += Team::RowStride()) {
     typename Team::Values value;
-    Team::Load(x + row * width, width, value);
+    Team::Load(a.x + row * width, width, value);
     if constexpr (kResidual) AddResidual<Team>(residual, row, width, value);
     float sum = 0;
 #pragma unroll
@@ -102,27 +103,26 @@ __global__ void __launch_bounds__(Team::kMaxThreads, Team::kColumns > 24 ? 1 : 2
       for (int i = 0; i < Team::kPerVector; ++i) {
         value[k][i] = fmaf((value[k][i] - mean) * rstd, scale[i], shift[i]);
       }
-      StoreVector<Team::kWhole>(value[k], left, y + row * width + column);
+      StoreVector<Team::kWhole>(value[k], left, a.y + row * width + column);
     }
     if (Team::Rank() == 0) {
-      mean_out[row] = mean;
-      rstd_out[row] = rstd;
+      a.mean[row] = mean;
+      a.rstd[row] = rstd;
     }
   }
 }
 
 template <bool kResidual, typename T>
-absl::Status LaunchForward(int64_t rows, int64_t width, bool whole, const T* x,
-                           const Residual<T>& residual, const float* gamma, const float* beta, T* y,
-                           float* mean, float* rstd, const Stream& stream) {
-  return WithLayerNormTeam<T>(width, whole, [&]<typename Team>(unsigned threads) {
+absl::Status LaunchForward(const LayerNormForwardArgs<T>& a, const Residual<T>& residual,
+                           bool whole, const Stream& stream) {
+  return WithLayerNormTeam<T>(a.width, whole, [&]<typename Team>(unsigned threads) {
     if constexpr (kResidual && !Team::kWhole) {
       return absl::InternalError("a row's random numbers do not begin with it");
     } else {
-      const int64_t teams = (rows + Team::RowsPerBlock() - 1) / Team::RowsPerBlock();
+      const int64_t teams = (a.rows + Team::RowsPerBlock() - 1) / Team::RowsPerBlock();
       return Launch(ForwardKernel<Team, kResidual>,
-                    {GridStrideBlocks(teams, 1), threads, stream, sizeof(ForwardShared)}, rows,
-                    width, x, residual, gamma, beta, y, mean, rstd);
+                    {GridStrideBlocks(teams, 1), threads, stream, sizeof(ForwardShared)}, a,
+                    residual, a.gamma, a.beta);
     }
   });
 }
@@ -130,45 +130,36 @@ absl::Status LaunchForward(int64_t rows, int64_t width, bool whole, const T* x,
 }  // namespace
 
 template <typename T>
-absl::Status LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                              const float* beta, T* y, float* mean, float* rstd,
-                              const Stream& stream) {
-  if (rows == 0 || width == 0) return absl::OkStatus();
-  return LaunchForward<false>(rows, width, AtVectors(x, gamma, beta, y), x, Residual<T>(), gamma,
-                              beta, y, mean, rstd, stream);
+absl::Status LayerNormForward(const LayerNormForwardArgs<T>& a, const Stream& stream) {
+  if (a.rows == 0 || a.width == 0) return absl::OkStatus();
+  return LaunchForward<false>(a, Residual<T>(), AtVectors(a.x, a.gamma, a.beta, a.y), stream);
 }
 
 template <typename T>
-absl::Status ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
-                                      const float* bias, const T* residual, float p,
-                                      const DropoutKey& key, const float* gamma, const float* beta,
-                                      T* sum, T* y, float* mean, float* rstd,
+absl::Status ResidualLayerNormForward(const ResidualLayerNormForwardArgs<T>& a,
                                       const Stream& stream) {
-  const int64_t rows = samples * seq;
-  if (rows == 0 || width == 0) return absl::OkStatus();
+  if (a.add.width == 0 || a.rows() == 0) return absl::OkStatus();
+  const DropoutAddArgs<T>& add = a.add;
   // KeptBits wants a row to begin with a block of 64 elements.
-  const bool whole = AtVectors(x, bias, residual, gamma, beta, sum, y);
-  if (!whole || width % 64 != 0) {
-    RETURN_IF_ERROR(
-        BiasDropoutAdd(samples, seq * width, width, x, bias, residual, p, key, sum, stream));
-    return LayerNormForward<T>(rows, width, sum, gamma, beta, y, mean, rstd, stream);
+  const bool whole = AtVectors(add.x, add.bias, add.residual, a.gamma, a.beta, add.y, a.y);
+  LayerNormForwardArgs<T> norm = a.norm();
+  if (!whole || add.width % 64 != 0) {
+    RETURN_IF_ERROR(DropoutAdd(add, stream));
+    return LayerNormForward(norm, stream);
   }
-  TUG_CHECK_LE(seq * width, kMaxDropoutElements);
-  const Residual<T> before{bias, residual, MakeDropoutMask(key, p), seq, sum};
-  return LaunchForward<true>(rows, width, whole, x, before, gamma, beta, y, mean, rstd, stream);
+  TUG_CHECK_LE(add.elements_per_sample, kMaxDropoutElements);
+  norm.x = add.x;
+  return LaunchForward<true>(norm,
+                             {add.bias, add.residual, MakeDropoutMask(add.key, add.p),
+                              add.elements_per_sample / add.width, add.y},
+                             whole, stream);
 }
 
-template absl::Status LayerNormForward(int64_t, int64_t, const float*, const float*, const float*,
-                                       float*, float*, float*, const Stream&);
-template absl::Status LayerNormForward(int64_t, int64_t, const Bf16*, const float*, const float*,
-                                       Bf16*, float*, float*, const Stream&);
-template absl::Status ResidualLayerNormForward(int64_t, int64_t, int64_t, const float*,
-                                               const float*, const float*, float, const DropoutKey&,
-                                               const float*, const float*, float*, float*, float*,
-                                               float*, const Stream&);
-template absl::Status ResidualLayerNormForward(int64_t, int64_t, int64_t, const Bf16*, const float*,
-                                               const Bf16*, float, const DropoutKey&, const float*,
-                                               const float*, Bf16*, Bf16*, float*, float*,
+template absl::Status LayerNormForward(const LayerNormForwardArgs<float>&, const Stream&);
+template absl::Status LayerNormForward(const LayerNormForwardArgs<Bf16>&, const Stream&);
+template absl::Status ResidualLayerNormForward(const ResidualLayerNormForwardArgs<float>&,
+                                               const Stream&);
+template absl::Status ResidualLayerNormForward(const ResidualLayerNormForwardArgs<Bf16>&,
                                                const Stream&);
 
 }  // namespace tug::kernels::cuda

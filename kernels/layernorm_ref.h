@@ -10,18 +10,17 @@ namespace tug::kernels {
 
 // LayerNormForward of kernels/layernorm.h, in the precision of T.
 template <typename T>
-void LayerNormForwardRef(int64_t rows, int64_t width, const T* x, const T* gamma, const T* beta,
-                         T* y, T* mean, T* rstd) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * width;
+void LayerNormForwardRef(const LayerNormForwardArgs<T, T>& a) {
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const T* x = a.x + r * a.width;
     T sum = 0;
-    for (int64_t i = 0; i < width; ++i) sum += row[i];
-    mean[r] = sum / T(width);
+    for (int64_t i = 0; i < a.width; ++i) sum += x[i];
+    const T mean = a.mean[r] = sum / T(a.width);
     T variance = 0;
-    for (int64_t i = 0; i < width; ++i) variance += (row[i] - mean[r]) * (row[i] - mean[r]);
-    rstd[r] = T(1) / std::sqrt(variance / T(width) + T(kLayerNormEpsilon));
-    for (int64_t i = 0; i < width; ++i) {
-      y[r * width + i] = (row[i] - mean[r]) * rstd[r] * gamma[i] + (beta ? beta[i] : T(0));
+    for (int64_t i = 0; i < a.width; ++i) variance += (x[i] - mean) * (x[i] - mean);
+    const T rstd = a.rstd[r] = T(1) / std::sqrt(variance / T(a.width) + T(kLayerNormEpsilon));
+    for (int64_t i = 0; i < a.width; ++i) {
+      a.y[r * a.width + i] = (x[i] - mean) * rstd * a.gamma[i] + (a.beta ? a.beta[i] : T(0));
     }
   }
 }
@@ -29,24 +28,25 @@ void LayerNormForwardRef(int64_t rows, int64_t width, const T* x, const T* gamma
 // With n = (x - mean) rstd and g = dy gamma: dx += rstd (g - mean(g) - n mean(g n)); without
 // `accumulate` dx begins as 0.
 template <typename T>
-void LayerNormBackwardRef(int64_t rows, int64_t width, const T* dy, const T* x, const T* gamma,
-                          const T* mean, const T* rstd, bool accumulate, T* dx, T* dgamma,
-                          T* dbeta) {
-  for (int64_t r = 0; r < rows; ++r) {
+void LayerNormBackwardRef(const LayerNormBackwardArgs<T, T>& a) {
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const T* const x = a.x + r * a.width;
+    const T* const dy = a.dy + r * a.width;
+    T* const dx = a.dx + r * a.width;
     T mean_g = 0;
     T mean_gn = 0;
-    for (int64_t i = 0; i < width; ++i) {
-      const T n = (x[r * width + i] - mean[r]) * rstd[r];
-      const T g = dy[r * width + i] * gamma[i];
-      mean_g += g / T(width);
-      mean_gn += g * n / T(width);
-      dgamma[i] += dy[r * width + i] * n;
-      if (dbeta) dbeta[i] += dy[r * width + i];
+    for (int64_t i = 0; i < a.width; ++i) {
+      const T n = (x[i] - a.mean[r]) * a.rstd[r];
+      const T g = dy[i] * a.gamma[i];
+      mean_g += g / T(a.width);
+      mean_gn += g * n / T(a.width);
+      a.dgamma[i] += dy[i] * n;
+      if (a.dbeta) a.dbeta[i] += dy[i];
     }
-    for (int64_t i = 0; i < width; ++i) {
-      const T n = (x[r * width + i] - mean[r]) * rstd[r];
-      if (!accumulate) dx[r * width + i] = 0;
-      dx[r * width + i] += rstd[r] * (dy[r * width + i] * gamma[i] - mean_g - n * mean_gn);
+    for (int64_t i = 0; i < a.width; ++i) {
+      const T n = (x[i] - a.mean[r]) * a.rstd[r];
+      if (!a.accumulate) dx[i] = 0;
+      dx[i] += a.rstd[r] * (dy[i] * a.gamma[i] - mean_g - n * mean_gn);
     }
   }
 }

@@ -74,32 +74,69 @@ class LinearWeights {
   AlignedBuffer widened_;   // without bf16 instructions: as floats, in the order of W
 };
 
-// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][out], Y = T, or float for T =
-// Bf16 (logits).
+template <typename T, typename Y = T, typename B = float>
+struct LinearForwardArgs {
+  int64_t rows;
+  const T* x;        // [rows][in]
+  const B* bias;     // [out], or nullptr: none
+  Y* y;              // [rows][y_stride], of which `out` columns are written
+  int64_t y_stride;  // at least out; on the CPU out
+};
+
+// y = x W + bias.   Y = T, or float for T = Bf16 (logits).
 template <typename T, typename Y>
-void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
-                   const float* bias, Y* y);
+void LinearForward(ThreadPool& pool, const LinearWeights<T>& w,
+                   const LinearForwardArgs<T, Y>& args);
+
+template <typename T, typename B = float>
+struct LinearActivationForwardArgs {
+  int64_t rows;
+  const T* x;     // [rows][in]
+  const B* bias;  // [out], or nullptr: none
+  Activation activation;
+  T* pre;  // [rows][out]
+  T* y;    // [rows][out]
+};
 
 // pre = x W + bias;  y = activation(pre), while each tile of pre is in cache.
-//   pre, y [rows][out]
 template <typename T>
-void LinearActivationForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
-                             const float* bias, Activation activation, T* pre, T* y);
+void LinearActivationForward(ThreadPool& pool, const LinearWeights<T>& w,
+                             const LinearActivationForwardArgs<T>& args);
 
-// dx = dy W^T, or with `accumulate` dx += dy W^T.   dy [rows][out]; dx [rows][in]
 template <typename T>
-void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* dy,
-                         bool accumulate, T* dx);
+struct LinearInputGradientArgs {
+  int64_t rows;
+  const T* dy;        // [rows][dy_stride], of which `out` columns are read
+  int64_t dy_stride;  // at least out; on the CPU out
+  bool accumulate;
+  T* dx;  // [rows][in]
+};
 
-// dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.   x [rows][in]; dy [rows][out];
-// dw [in][out] or [out][in], FP32.
+// dx = dy W^T, or with `accumulate` dx += dy W^T.
+template <typename T>
+void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w,
+                         const LinearInputGradientArgs<T>& args);
+
+template <typename T, typename S = float>
+struct LinearWeightGradientArgs {
+  int64_t in;
+  int64_t out;
+  WeightOrder order;
+  int64_t rows;
+  const T* x;         // [rows][in]
+  const T* dy;        // [rows][dy_stride], of which `out` columns are read
+  int64_t dy_stride;  // at least out; on the CPU out
+  bool accumulate;
+  S* dw;  // [in][out] or [out][in], FP32
+};
+
+// dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.
 // Bf16 with bf16 instructions: x and dy are copied, about 1,056 rows at a time at most, to memory
 // that the calling thread keeps: 2 (in + out) bytes for each row (rounded up to 32; the columns of
 // dw to 64). Where dw has few columns and many rows, as the head's, it keeps only 2 bytes a row for
 // each column of dw, and each thread those of a tile of up to 256 rows of dw.
 template <typename T>
-void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64_t out,
-                          int64_t rows, const T* x, const T* dy, bool accumulate, float* dw);
+void LinearWeightGradient(ThreadPool& pool, const LinearWeightGradientArgs<T>& args);
 
 }  // namespace tug::kernels
 

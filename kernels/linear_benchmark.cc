@@ -128,11 +128,12 @@ void BM_Linear(benchmark::State& state) {
                 kType<T>, kWeights ? memory::data_type::f32 : kType<T>, kWeights);
   const auto run_ours = [&] {
     if constexpr (kForward) {
-      LinearForward(pool, weights, rows, x_at, nullptr, y_at);
+      LinearForward<T, T>(pool, weights, {rows, x_at, nullptr, y_at, out});
     } else if constexpr (kWeights) {
-      LinearWeightGradient(pool, order, in, out, rows, x_at, y_at, false, w.floats().data());
+      LinearWeightGradient<T>(pool,
+                              {in, out, order, rows, x_at, y_at, out, false, w.floats().data()});
     } else {
-      LinearInputGradient(pool, weights, rows, y_at, false, x_at);
+      LinearInputGradient(pool, weights, {rows, y_at, out, false, x_at});
     }
   };
   run_ours();  // the first run makes primitives and touches memory

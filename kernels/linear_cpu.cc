@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/check.h"
 #include "kernels/linear.h"
 #include "kernels/linear_tile_product.h"
 #include "kernels/linear_tiles.h"
@@ -82,21 +83,31 @@ struct Packing {
   int64_t tasks;
 };
 
-// c = a W + bias, or with kYes c = a W^T + bias; with `accumulate` c += that. after(tile) is called
-// on the thread that has just written the tile of c.
+// c = a W + bias, or with kYes c = a W^T + bias; with `accumulate` c += that.
+template <typename T, typename C>
+struct Product {
+  const LinearWeights<T>& w;
+  Transpose transpose;
+  int64_t rows;
+  const T* a;
+  const float* bias;
+  bool accumulate;
+  C* c;
+};
+
+// after(tile) is called on the thread that has just written the tile of c.
 template <typename T, typename C, typename After>
-void Multiply(ThreadPool& pool, const LinearWeights<T>& w, Transpose transpose, int64_t rows,
-              const T* a, const float* bias, bool accumulate, C* c, const After& after) {
-  const int64_t n = transpose == Transpose::kNo ? w.out() : w.in();
-  const Tiling tiling(kForwardTile, rows, n);
+void Multiply(ThreadPool& pool, const Product<T, C>& p, const After& after) {
+  const int64_t n = p.transpose == Transpose::kNo ? p.w.out() : p.w.in();
+  const Tiling tiling(kForwardTile, p.rows, n);
   if (tiling.tiles() == 0) return;
-  const LinearTileProduct<T> product(w, transpose, tiling);
+  const LinearTileProduct<T> product(p.w, p.transpose, tiling);
   tiling.ForEach(pool, [&](const Tile& tile) {
     thread_local ThreadScratch scratch;
     float* const sums = scratch.Floats(tile.rows * tile.columns);
-    product.Run(tile, a, sums);
-    StoreTile(tile.rows, tile.columns, sums, bias == nullptr ? nullptr : bias + tile.column,
-              accumulate, c + tile.row * n + tile.column, n);
+    product.Run(tile, p.a, sums);
+    StoreTile(tile.rows, tile.columns, sums, p.bias == nullptr ? nullptr : p.bias + tile.column,
+              p.accumulate, p.c + tile.row * n + tile.column, n);
     after(tile);
   });
 }
@@ -154,67 +165,71 @@ void LinearWeights<T>::Release() {
 }
 
 template <typename T, typename Y>
-void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
-                   const float* bias, Y* y) {
-  Multiply(pool, w, Transpose::kNo, rows, x, bias, /*accumulate=*/false, y, Nothing);
+void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, const LinearForwardArgs<T, Y>& a) {
+  TUG_CHECK_EQ(a.y_stride, w.out());
+  Multiply<T, Y>(pool, {w, Transpose::kNo, a.rows, a.x, a.bias, /*accumulate=*/false, a.y},
+                 Nothing);
 }
 
 template <typename T>
-void LinearActivationForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
-                             const float* bias, Activation activation, T* pre, T* y) {
-  Multiply(pool, w, Transpose::kNo, rows, x, bias, /*accumulate=*/false, pre,
-           [&](const Tile& tile) {
-             const int64_t at = tile.row * w.out() + tile.column;
-             BiasActivationTile(activation, tile.rows, tile.columns, w.out(), /*bias=*/nullptr,
-                                pre + at, y + at);
-           });
+void LinearActivationForward(ThreadPool& pool, const LinearWeights<T>& w,
+                             const LinearActivationForwardArgs<T>& a) {
+  Multiply<T, T>(pool, {w, Transpose::kNo, a.rows, a.x, a.bias, /*accumulate=*/false, a.pre},
+                 [&](const Tile& tile) {
+                   const int64_t at = tile.row * w.out() + tile.column;
+                   BiasActivationTile(a.activation, tile.rows, tile.columns, w.out(),
+                                      /*bias=*/nullptr, a.pre + at, a.y + at);
+                 });
 }
 
 template <typename T>
-void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* dy,
-                         bool accumulate, T* dx) {
-  Multiply(pool, w, Transpose::kYes, rows, dy, nullptr, accumulate, dx, Nothing);
+void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w,
+                         const LinearInputGradientArgs<T>& a) {
+  TUG_CHECK_EQ(a.dy_stride, w.out());
+  Multiply<T, T>(pool, {w, Transpose::kYes, a.rows, a.dy, nullptr, a.accumulate, a.dx}, Nothing);
 }
 
 template <typename T>
-void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64_t out,
-                          int64_t rows, const T* x, const T* dy, bool accumulate, float* dw) {
+void LinearWeightGradient(ThreadPool& pool, const LinearWeightGradientArgs<T>& args) {
+  TUG_CHECK_EQ(args.dy_stride, args.out);
   // In the order kOutIn the gradient is dy^T x.
-  const bool in_out = order == WeightOrder::kInOut;
-  const int64_t m = in_out ? in : out;
-  const int64_t n = in_out ? out : in;
+  const bool in_out = args.order == WeightOrder::kInOut;
+  const int64_t m = in_out ? args.in : args.out;
+  const int64_t n = in_out ? args.out : args.in;
   const bool packed = std::is_same_v<T, Bf16> && HasBf16Products();
   const Tiling tiling(packed ? kPackedGradientTile : kWeightGradientTile, m, n);
   if (tiling.tiles() == 0) return;
-  const T* const a = in_out ? x : dy;
-  const T* const b = in_out ? dy : x;
-  const int64_t rows_at_once = TransposedTileProduct<T>::RowsAtOnce(rows);
-  for (int64_t at = 0; at == 0 || at < rows; at += rows_at_once) {
-    const TransposedTileProduct<T> product(pool, tiling, m, n, std::min(rows_at_once, rows - at),
-                                           a + at * m, b + at * n, accumulate || at > 0);
-    tiling.ForEach(pool, [&](const Tile& tile) { product.Run(tile, dw); });
+  const T* const a = in_out ? args.x : args.dy;
+  const T* const b = in_out ? args.dy : args.x;
+  const int64_t rows_at_once = TransposedTileProduct<T>::RowsAtOnce(args.rows);
+  for (int64_t at = 0; at == 0 || at < args.rows; at += rows_at_once) {
+    const TransposedTileProduct<T> product(pool, tiling,
+                                           {.m = m,
+                                            .n = n,
+                                            .k = std::min(rows_at_once, args.rows - at),
+                                            .a = a + at * m,
+                                            .b = b + at * n,
+                                            .accumulate = args.accumulate || at > 0});
+    tiling.ForEach(pool, [&](const Tile& tile) { product.Run(tile, args.dw); });
   }
 }
 
 template class LinearWeights<float>;
 template class LinearWeights<Bf16>;
-template void LinearForward(ThreadPool&, const LinearWeights<float>&, int64_t, const float*,
-                            const float*, float*);
-template void LinearForward(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
-                            const float*, Bf16*);
-template void LinearForward(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
-                            const float*, float*);
-template void LinearActivationForward(ThreadPool&, const LinearWeights<float>&, int64_t,
-                                      const float*, const float*, Activation, float*, float*);
-template void LinearActivationForward(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
-                                      const float*, Activation, Bf16*, Bf16*);
-template void LinearInputGradient(ThreadPool&, const LinearWeights<float>&, int64_t, const float*,
-                                  bool, float*);
-template void LinearInputGradient(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
-                                  bool, Bf16*);
-template void LinearWeightGradient(ThreadPool&, WeightOrder, int64_t, int64_t, int64_t,
-                                   const float*, const float*, bool, float*);
-template void LinearWeightGradient(ThreadPool&, WeightOrder, int64_t, int64_t, int64_t, const Bf16*,
-                                   const Bf16*, bool, float*);
+template void LinearForward(ThreadPool&, const LinearWeights<float>&,
+                            const LinearForwardArgs<float>&);
+template void LinearForward(ThreadPool&, const LinearWeights<Bf16>&,
+                            const LinearForwardArgs<Bf16>&);
+template void LinearForward(ThreadPool&, const LinearWeights<Bf16>&,
+                            const LinearForwardArgs<Bf16, float>&);
+#define TUG_INSTANTIATE(T)                                                      \
+  template void LinearActivationForward(ThreadPool&, const LinearWeights<T>&,   \
+                                        const LinearActivationForwardArgs<T>&); \
+  template void LinearInputGradient(ThreadPool&, const LinearWeights<T>&,       \
+                                    const LinearInputGradientArgs<T>&);         \
+  template void LinearWeightGradient(ThreadPool&, const LinearWeightGradientArgs<T>&)
+TUG_INSTANTIATE(float);
+TUG_INSTANTIATE(Bf16);
+#undef TUG_INSTANTIATE
 
 }  // namespace tug::kernels

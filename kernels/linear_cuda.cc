@@ -1,6 +1,7 @@
 #include "kernels/linear_cuda.h"
 
 #include <type_traits>
+#include <utility>
 
 #include "base/status_macros.h"
 #include "kernels/activation_cuda.h"
@@ -34,98 +35,116 @@ absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const B* b
 }
 
 // y = x W.
-template <typename T, typename Y>
-absl::Status Forward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
-                     Y* y, int64_t y_stride, const Stream& stream) {
+template <typename T, typename Y, typename B>
+MatMulArgs<T, Y> ForwardProduct(const LinearWeights<T>& w, const LinearForwardArgs<T, Y, B>& a) {
   const bool in_out = w.order == WeightOrder::kInOut;
-  return MatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out, w.in, x, w.in, w.data,
-                in_out ? w.out : w.in, 0.0f, y, y_stride, stream);
+  return {.m = a.rows,
+          .n = w.out,
+          .k = w.in,
+          .a = {a.x, w.in},
+          .b = {w.data, in_out ? w.out : w.in, in_out ? kNo : kYes},
+          .c = a.y,
+          .ldc = a.y_stride};
 }
 
-// The same with bias and GELU in one kernel; UNIMPLEMENTED where there is none.
-template <typename T, typename B, typename Y>
-absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
-                          const B* bias, Y* pre_gelu, Y* y, int64_t y_stride,
-                          const Stream& stream) {
+// With bias and GELU in one kernel; UNIMPLEMENTED where there is none.
+template <typename T, typename Y, typename B>
+absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w,
+                          const LinearForwardArgs<T, Y, B>& a, Y* pre_gelu, const Stream& stream) {
   Epilogue<Y> epilogue{.pre_gelu = pre_gelu};
-  if (bias != nullptr) {
-    ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out, bias, stream));
+  if (a.bias != nullptr) {
+    ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out, a.bias, stream));
     if (epilogue.bias == nullptr) return absl::UnimplementedError("GPU: too long a bias to fuse");
   }
-  const bool in_out = w.order == WeightOrder::kInOut;
-  return FusedMatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out, w.in, x, w.in, w.data,
-                     in_out ? w.out : w.in, epilogue, y, y_stride, stream);
+  return FusedMatMul(handle, ForwardProduct(w, a), epilogue, stream);
 }
 
 }  // namespace
 
-template <typename T, typename B, typename Y>
-absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                           const T* x, const B* bias, Y* y, int64_t y_stride,
-                           const Stream& stream) {
-  if (bias == nullptr) return Forward(handle, w, rows, x, y, y_stride, stream);
-  const absl::Status fused =
-      FusedForward(handle, w, rows, x, bias, static_cast<Y*>(nullptr), y, y_stride, stream);
+template <typename T, typename Y, typename B>
+absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w,
+                           const LinearForwardArgs<T, Y, B>& a, const Stream& stream) {
+  if (a.bias == nullptr) return MatMul(handle, ForwardProduct(w, a), stream);
+  const absl::Status fused = FusedForward<T, Y, B>(handle, w, a, /*pre_gelu=*/nullptr, stream);
   if (!absl::IsUnimplemented(fused)) return fused;
-  RETURN_IF_ERROR(Forward(handle, w, rows, x, y, y_stride, stream));
-  return AddBias(rows, w.out, bias, y, y_stride, stream);
+  RETURN_IF_ERROR(MatMul(handle, ForwardProduct(w, a), stream));
+  return AddBias(a.rows, w.out, a.bias, a.y, a.y_stride, stream);
 }
 
 template <typename T, typename B>
-absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                                     const T* x, const B* bias, Activation activation, T* pre, T* y,
+absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w,
+                                     const LinearActivationForwardArgs<T, B>& a,
                                      const Stream& stream) {
-  if (activation == Activation::kGelu) {
-    const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, w.out, stream);
+  LinearForwardArgs<T, T, B> linear = {a.rows, a.x, a.bias, a.y, w.out};
+  if (a.activation == Activation::kGelu) {
+    const absl::Status fused = FusedForward(handle, w, linear, a.pre, stream);
     if (!absl::IsUnimplemented(fused)) return fused;
   }
-  RETURN_IF_ERROR(LinearForward(handle, w, rows, x, bias, pre, stream));
-  return BiasActivationForward<T>(activation, rows, w.out, /*bias=*/nullptr, pre, y, stream);
+  linear.y = a.pre;
+  RETURN_IF_ERROR(LinearForward(handle, w, linear, stream));
+  return BiasActivationForward<T>(a.activation, a.rows, w.out, /*bias=*/nullptr, a.pre, a.y,
+                                  stream);
 }
 
 template <typename T>
-absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                                 const T* dy, int64_t dy_stride, bool accumulate, T* dx,
-                                 const Stream& stream) {
+absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w,
+                                 const LinearInputGradientArgs<T>& a, const Stream& stream) {
   const bool in_out = w.order == WeightOrder::kInOut;
-  return MatMul(handle, kNo, in_out ? kYes : kNo, rows, w.in, w.out, dy, dy_stride, w.data,
-                in_out ? w.out : w.in, accumulate ? 1.0f : 0.0f, dx, w.in, stream);
+  return MatMul<T, T>(handle,
+                      {.m = a.rows,
+                       .n = w.in,
+                       .k = w.out,
+                       .a = {a.dy, a.dy_stride},
+                       .b = {w.data, in_out ? w.out : w.in, in_out ? kYes : kNo},
+                       .c = a.dx,
+                       .ldc = w.in,
+                       .accumulate = a.accumulate},
+                      stream);
 }
 
 template <typename T>
-absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64_t in, int64_t out,
-                                  int64_t rows, const T* x, const T* dy, int64_t dy_stride,
-                                  bool accumulate, float* dw, const Stream& stream) {
-  const float beta = accumulate ? 1.0f : 0.0f;
-  if (order == WeightOrder::kInOut) {
-    return MatMul(handle, kYes, kNo, in, out, rows, x, in, dy, dy_stride, beta, dw, out, stream);
-  }
-  return MatMul(handle, kYes, kNo, out, in, rows, dy, dy_stride, x, in, beta, dw, in, stream);
+absl::Status LinearWeightGradient(MatMulHandle& handle, const LinearWeightGradientArgs<T>& a,
+                                  const Stream& stream) {
+  // In the order kOutIn the gradient is dy^T x.
+  const bool in_out = a.order == WeightOrder::kInOut;
+  MatMulOperand<T> left = {a.x, a.in}, right = {a.dy, a.dy_stride};
+  if (!in_out) std::swap(left, right);
+  left.op = kYes;
+  const int64_t n = in_out ? a.out : a.in;
+  return MatMul<T, float>(handle,
+                          {.m = in_out ? a.in : a.out,
+                           .n = n,
+                           .k = a.rows,
+                           .a = left,
+                           .b = right,
+                           .c = a.dw,
+                           .ldc = n,
+                           .accumulate = a.accumulate},
+                          stream);
 }
 
-#define TUG_INSTANTIATE_FORWARD(T, B, Y)                                                         \
-  template absl::Status LinearForward(MatMulHandle&, const LinearWeights<T>&, int64_t, const T*, \
-                                      const B*, Y*, int64_t, const Stream&)
+#define TUG_INSTANTIATE_FORWARD(T, Y, B)                                      \
+  template absl::Status LinearForward(MatMulHandle&, const LinearWeights<T>&, \
+                                      const LinearForwardArgs<T, Y, B>&, const Stream&)
 TUG_INSTANTIATE_FORWARD(float, float, float);
-TUG_INSTANTIATE_FORWARD(Bf16, float, Bf16);
+TUG_INSTANTIATE_FORWARD(Bf16, Bf16, float);
 TUG_INSTANTIATE_FORWARD(Bf16, Bf16, Bf16);
 TUG_INSTANTIATE_FORWARD(Bf16, float, float);
 #undef TUG_INSTANTIATE_FORWARD
 
-#define TUG_INSTANTIATE_ACTIVATION(T, B)                                                         \
-  template absl::Status LinearActivationForward(MatMulHandle&, const LinearWeights<T>&, int64_t, \
-                                                const T*, const B*, Activation, T*, T*,          \
+#define TUG_INSTANTIATE_ACTIVATION(T, B)                                                  \
+  template absl::Status LinearActivationForward(MatMulHandle&, const LinearWeights<T>&,   \
+                                                const LinearActivationForwardArgs<T, B>&, \
                                                 const Stream&)
 TUG_INSTANTIATE_ACTIVATION(float, float);
 TUG_INSTANTIATE_ACTIVATION(Bf16, float);
 TUG_INSTANTIATE_ACTIVATION(Bf16, Bf16);
 #undef TUG_INSTANTIATE_ACTIVATION
 
-#define TUG_INSTANTIATE(T)                                                                       \
-  template absl::Status LinearInputGradient(MatMulHandle&, const LinearWeights<T>&, int64_t,     \
-                                            const T*, int64_t, bool, T*, const Stream&);         \
-  template absl::Status LinearWeightGradient(MatMulHandle&, WeightOrder, int64_t, int64_t,       \
-                                             int64_t, const T*, const T*, int64_t, bool, float*, \
+#define TUG_INSTANTIATE(T)                                                                      \
+  template absl::Status LinearInputGradient(MatMulHandle&, const LinearWeights<T>&,             \
+                                            const LinearInputGradientArgs<T>&, const Stream&);  \
+  template absl::Status LinearWeightGradient(MatMulHandle&, const LinearWeightGradientArgs<T>&, \
                                              const Stream&)
 TUG_INSTANTIATE(float);
 TUG_INSTANTIATE(Bf16);

@@ -99,13 +99,20 @@ class LinearCuda : public CudaTest {
     ExpectClose(y, pre, SumBound<T>(in) + kRounding<Y>, 2 * kRounding<Y> + 1e-6);
   }
 
+  template <typename B, typename Y>
+  absl::Status Forward(const Layer& layer, const B* bias, Y* y, int64_t y_stride) {
+    return LinearForward<T, Y, B>(*handle_, layer.weights,
+                                  {layer.shape.rows, layer.x_gpu.data(), bias, y, y_stride},
+                                  stream());
+  }
+
   template <typename Y>
   void ExpectForwardMatches(const Layer& layer, bool with_bias) {
     const auto pre = Pre(layer, with_bias);
     const auto run = [&] {
       const OnDevice y(As<Y>(std::vector<float>(pre.size(), kNan)), stream());
-      ExpectOk(LinearForward(*handle_, layer.weights, layer.shape.rows, layer.x_gpu.data(),
-                             with_bias ? layer.bias_gpu.data() : nullptr, y.data(), stream()));
+      ExpectOk(
+          Forward(layer, with_bias ? layer.bias_gpu.data() : nullptr, y.data(), layer.shape.out));
       return y.Read();
     };
     const auto y = run();
@@ -117,9 +124,11 @@ class LinearCuda : public CudaTest {
     const auto expected_pre = Pre(layer, with_bias);
     const auto nothing = As<T>(std::vector<float>(expected_pre.size(), kNan));
     const OnDevice pre(nothing, stream()), y(nothing, stream());
-    ExpectOk(LinearActivationForward(*handle_, layer.weights, layer.shape.rows, layer.x_gpu.data(),
-                                     with_bias ? layer.bias_gpu.data() : nullptr, activation,
-                                     pre.data(), y.data(), stream()));
+    ExpectOk(LinearActivationForward<T, float>(
+        *handle_, layer.weights,
+        {layer.shape.rows, layer.x_gpu.data(), with_bias ? layer.bias_gpu.data() : nullptr,
+         activation, pre.data(), y.data()},
+        stream()));
     ExpectCloseToPre(pre.Read(), expected_pre, layer.shape.in);
     auto expected = expected_pre;
     for (double& u : expected) u = ActivationRef<double>(activation, u);
@@ -146,8 +155,8 @@ class LinearCuda : public CudaTest {
     layer.ref.InputGradient(rows, ToDouble(layer.dy).data(), ToDouble(layer.w).data(), accumulate,
                             expected.data());
     const OnDevice dx(before, stream());
-    ExpectOk(LinearInputGradient(*handle_, layer.weights, rows, dy, dy_stride, accumulate,
-                                 dx.data(), stream()));
+    ExpectOk(LinearInputGradient<T>(*handle_, layer.weights,
+                                    {rows, dy, dy_stride, accumulate, dx.data()}, stream()));
     ExpectClose(dx.Read(), expected, SumBound<T>(out), kRounding<T> + 1e-6);
   }
 
@@ -164,8 +173,10 @@ class LinearCuda : public CudaTest {
     const auto run = [&] {
       const OnDevice dw(before, stream());
       const auto& [rows, in, out] = layer.shape;
-      ExpectOk(LinearWeightGradient(*handle_, layer.order, in, out, rows, layer.x_gpu.data(), dy,
-                                    dy_stride, accumulate, dw.data(), stream()));
+      ExpectOk(LinearWeightGradient<T>(
+          *handle_,
+          {in, out, layer.order, rows, layer.x_gpu.data(), dy, dy_stride, accumulate, dw.data()},
+          stream()));
       return dw.Read();
     };
     const auto dw = run();
@@ -223,8 +234,7 @@ TYPED_TEST(LinearCuda, TakesABiasAtAnyBoundary) {
   const OnDevice bias(shifted, this->stream());
   const auto forward = [&](const float* at) {
     const OnDevice y(std::vector<TypeParam>(5 * 64), this->stream());
-    this->ExpectOk(LinearForward(*this->handle_, layer.weights, 5, layer.x_gpu.data(), at, y.data(),
-                                 this->stream()));
+    this->ExpectOk(this->Forward(layer, at, y.data(), 64));
     return y.Read();
   };
   ExpectSameBits(forward(bias.data() + 1), forward(layer.bias_gpu.data()));
@@ -262,8 +272,7 @@ TYPED_TEST(LinearCuda, MatchesTheReferenceOnRowsThatLieApart) {
       for (const bool with_bias : {false, true}) {
         const OnDevice y(nothing, this->stream());
         const float* const bias = with_bias ? layer.bias_gpu.data() : nullptr;
-        this->ExpectOk(LinearForward(*this->handle_, layer.weights, rows, layer.x_gpu.data(), bias,
-                                     y.data(), stride, this->stream()));
+        this->ExpectOk(this->Forward(layer, bias, y.data(), stride));
         this->ExpectCloseToPre(WithoutStride(y.Read(), out, stride), this->Pre(layer, with_bias),
                                in);
       }
@@ -298,12 +307,13 @@ TEST_F(LinearBf16Cuda, TakesABiasThatIsRounded) {
   rounded.insert(rounded.begin(), Bf16{});
   const OnDevice shifted(rounded, stream());
   for (const bool gelu : {false, true}) {
-    const auto forward = [&](const auto* at) {
+    const auto forward = [&]<typename B>(const B* at) {
       const OnDevice y(std::vector<Bf16>(5 * kOut), stream()), pre(y.Read(), stream());
-      ExpectOk(gelu ? LinearActivationForward(*handle_, layer.weights, 5, layer.x_gpu.data(), at,
-                                              Activation::kGelu, pre.data(), y.data(), stream())
-                    : LinearForward(*handle_, layer.weights, 5, layer.x_gpu.data(), at, y.data(),
-                                    stream()));
+      ExpectOk(gelu ? LinearActivationForward<Bf16, B>(
+                          *handle_, layer.weights,
+                          {5, layer.x_gpu.data(), at, Activation::kGelu, pre.data(), y.data()},
+                          stream())
+                    : Forward(layer, at, y.data(), kOut));
       return y.Read();
     };
     const auto expected = forward(layer.bias_gpu.data());
@@ -319,8 +329,7 @@ TEST_F(LinearBf16Cuda, TakesARoundedBiasThatIsTooLongToFuse) {
   rounded.insert(rounded.begin(), Bf16{});
   const OnDevice bias(rounded, stream());
   const OnDevice y(std::vector<Bf16>(2 * 140000), stream());
-  ExpectOk(LinearForward(*handle_, layer.weights, 2, layer.x_gpu.data(), bias.data() + 1, y.data(),
-                         stream()));
+  ExpectOk(Forward(layer, bias.data() + 1, y.data(), 140000));
   ExpectCloseToPre(y.Read(), Pre(layer, true), 3);
 }
 

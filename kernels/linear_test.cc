@@ -81,8 +81,9 @@ class LinearTest : public testing::Test {
                       with_bias ? bias.data() : nullptr, expected.data());
     const auto call = [&](ThreadPool& pool) {
       auto y = As<Y>(std::vector<float>(expected.size(), kNan));
-      LinearForward(pool, layer.weights, layer.shape.rows, layer.x.data(),
-                    with_bias ? layer.bias.data() : nullptr, y.data());
+      LinearForward<T, Y>(pool, layer.weights,
+                          {layer.shape.rows, layer.x.data(),
+                           with_bias ? layer.bias.data() : nullptr, y.data(), layer.shape.out});
       return y;
     };
     ExpectMatches(call, expected, in);
@@ -97,8 +98,9 @@ class LinearTest : public testing::Test {
                             expected.data());
     const auto call = [&](ThreadPool& pool) {
       auto dx = before;
-      LinearInputGradient(pool, layer.weights, layer.shape.rows, layer.dy.data(), accumulate,
-                          dx.data());
+      LinearInputGradient(
+          pool, layer.weights,
+          {layer.shape.rows, layer.dy.data(), layer.shape.out, accumulate, dx.data()});
       return dx;
     };
     ExpectMatches(call, expected, out);
@@ -113,8 +115,8 @@ class LinearTest : public testing::Test {
     const auto call = [&](ThreadPool& pool) {
       auto dw = before;
       const auto& [rows, in, out] = layer.shape;
-      LinearWeightGradient(pool, layer.order, in, out, rows, layer.x.data(), layer.dy.data(),
-                           accumulate, dw.data());
+      LinearWeightGradient<T>(pool, {in, out, layer.order, rows, layer.x.data(), layer.dy.data(),
+                                     out, accumulate, dw.data()});
       return dw;
     };
     ExpectMatches(call, expected, rows);
@@ -161,15 +163,17 @@ TYPED_TEST(LinearTest, ActivationIsThatOfTheStoredForwardPass) {
     const typename TestFixture::Layer layer(WeightOrder::kInOut, shape);
     ThreadPool one(1), three(3);
     std::vector<TypeParam> expected_pre(layer.dy.size()), expected(layer.dy.size());
-    LinearForward(one, layer.weights, shape.rows, layer.x.data(), layer.bias.data(),
-                  expected_pre.data());
+    LinearForward<TypeParam, TypeParam>(
+        one, layer.weights,
+        {shape.rows, layer.x.data(), layer.bias.data(), expected_pre.data(), shape.out});
     for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {
       BiasActivationForward<TypeParam>(one, activation, shape.rows, shape.out, nullptr,
                                        expected_pre.data(), expected.data());
       for (ThreadPool* pool : {&one, &three}) {
         std::vector<TypeParam> pre(layer.dy.size()), y(layer.dy.size());
-        LinearActivationForward(*pool, layer.weights, shape.rows, layer.x.data(), layer.bias.data(),
-                                activation, pre.data(), y.data());
+        LinearActivationForward(
+            *pool, layer.weights,
+            {shape.rows, layer.x.data(), layer.bias.data(), activation, pre.data(), y.data()});
         ExpectSameBits(pre, expected_pre);
         ExpectSameBits(y, expected);
       }
@@ -183,7 +187,8 @@ TYPED_TEST(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
   ThreadPool pool(2);
   const auto forward = [&](int64_t rows) {
     std::vector<TypeParam> y(16384 * 96);
-    LinearForward(pool, layer.weights, rows, layer.x.data(), nullptr, y.data());
+    LinearForward<TypeParam, TypeParam>(pool, layer.weights,
+                                        {rows, layer.x.data(), nullptr, y.data(), 96});
     y.resize(8192 * 96);
     return y;
   };
@@ -220,12 +225,12 @@ TEST(LinearBf16, FloatWeightsAreRoundedToNearest) {
     from_floats.Bind(pool, w.data());
     from_bf16.Bind(pool, rounded.data());
     std::vector<Bf16> y(rows * out), expected(rows * out);
-    LinearForward(pool, from_floats, rows, x.data(), nullptr, y.data());
-    LinearForward(pool, from_bf16, rows, x.data(), nullptr, expected.data());
+    LinearForward<Bf16, Bf16>(pool, from_floats, {rows, x.data(), nullptr, y.data(), out});
+    LinearForward<Bf16, Bf16>(pool, from_bf16, {rows, x.data(), nullptr, expected.data(), out});
     ExpectSameBits(y, expected);
     std::vector<Bf16> dx(rows * in), expected_dx(rows * in);
-    LinearInputGradient(pool, from_floats, rows, y.data(), false, dx.data());
-    LinearInputGradient(pool, from_bf16, rows, y.data(), false, expected_dx.data());
+    LinearInputGradient(pool, from_floats, {rows, y.data(), out, false, dx.data()});
+    LinearInputGradient(pool, from_bf16, {rows, y.data(), out, false, expected_dx.data()});
     ExpectSameBits(dx, expected_dx);
   }
 }

@@ -69,8 +69,13 @@ void LinearTileProduct<float>::Run(const Tile& tile, const float* a, float* sums
   if (form_.has_value() && tile.rows >= kRowsForPrimitive) {
     RunPrimitive(*form_, tile, rows, b, sums);
   } else {
-    MatMulInTask(Transpose::kNo, transpose_stored_, tile.rows, tile.columns, k_, rows, k_, b,
-                 transposed ? k_ : n_, 0.0f, sums, tile.columns);
+    MatMulInTask({.m = tile.rows,
+                  .n = tile.columns,
+                  .k = k_,
+                  .a = {rows, k_},
+                  .b = {b, transposed ? k_ : n_, transpose_stored_},
+                  .c = sums,
+                  .ldc = tile.columns});
   }
 }
 
@@ -85,8 +90,14 @@ void LinearTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, float*
     const bool transposed = transpose_stored_ == Transpose::kYes;
     const float* const b = weights_.widened_.floats().data() +
                            (transposed ? tile.column * k_ + at : at * n_ + tile.column);
-    MatMulInTask(Transpose::kNo, transpose_stored_, tile.rows, tile.columns, block, wide, block, b,
-                 transposed ? k_ : n_, 1.0f, sums, tile.columns);
+    MatMulInTask({.m = tile.rows,
+                  .n = tile.columns,
+                  .k = block,
+                  .a = {wide, block},
+                  .b = {b, transposed ? k_ : n_, transpose_stored_},
+                  .c = sums,
+                  .ldc = tile.columns,
+                  .accumulate = true});
   }
 }
 
@@ -109,50 +120,51 @@ int64_t TransposedTileProduct<T>::RowsAtOnce(int64_t k) {
 }
 
 template <typename T>
-TransposedTileProduct<T>::TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m,
-                                                int64_t n, int64_t k, const T* a, const T* b,
-                                                bool accumulate)
-    : m_(m),
-      n_(n),
-      k_(k),
-      a_(a),
-      b_(b),
-      accumulate_(accumulate),
-      wide_tiles_(tiling.column_tiles() == 1) {
+TransposedTileProduct<T>::TransposedTileProduct(ThreadPool& pool, const Tiling& tiling,
+                                                const TransposedProduct<T>& of)
+    : of_(of), wide_tiles_(tiling.column_tiles() == 1) {
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (k > 0 && HasBf16Products()) Pack(pool);
+    if (of.k > 0 && HasBf16Products()) Pack(pool);
   }
 }
 
 template <>
 void TransposedTileProduct<Bf16>::Pack(ThreadPool& pool) {
-  const int64_t stride = TransposedStride(k_);
-  const int64_t strips = wide_tiles_ ? 0 : CeilDiv(m_, kStripColumns);
-  const size_t packed_bytes = PackedBytes(k_, n_);
-  const size_t transposed_bytes = wide_tiles_ ? 0 : static_cast<size_t>(m_ * stride) * sizeof(Bf16);
+  const int64_t stride = TransposedStride(of_.k);
+  const int64_t strips = wide_tiles_ ? 0 : CeilDiv(of_.m, kStripColumns);
+  const size_t packed_bytes = PackedBytes(of_.k, of_.n);
+  const size_t transposed_bytes =
+      wide_tiles_ ? 0 : static_cast<size_t>(of_.m * stride) * sizeof(Bf16);
   thread_local ThreadScratch scratch;
   auto* const packed = reinterpret_cast<Bf16*>(scratch.Bytes(packed_bytes + transposed_bytes));
   Bf16* const transposed = wide_tiles_ ? nullptr : packed + packed_bytes / sizeof(Bf16);
-  ZeroPadding(k_, n_, packed);
-  pool.ParallelFor(strips + PackParts(Transpose::kNo, k_, n_), [&](int64_t task) {
+  ZeroPadding(of_.k, of_.n, packed);
+  pool.ParallelFor(strips + PackParts(Transpose::kNo, of_.k, of_.n), [&](int64_t task) {
     if (task < strips) {
       const int64_t at = task * kStripColumns;
-      TransposeBf16(k_, std::min(kStripColumns, m_ - at), m_, a_ + at, transposed + at * stride);
+      TransposeBf16(of_.k, std::min(kStripColumns, of_.m - at), of_.m, of_.a + at,
+                    transposed + at * stride);
     } else {
-      PackPart(task - strips, Transpose::kNo, k_, n_, b_, packed);
+      PackPart(task - strips, Transpose::kNo, of_.k, of_.n, of_.b, packed);
     }
   });
   transposed_ = transposed;
   packed_ = packed;
-  form_ = {
-      .operands = Operands::kBf16ByPacked, .accumulate = accumulate_ && wide_tiles_, .k = stride};
+  form_ = {.operands = Operands::kBf16ByPacked,
+           .accumulate = of_.accumulate && wide_tiles_,
+           .k = stride};
 }
 
 template <>
 void TransposedTileProduct<float>::Run(const Tile& tile, float* c) const {
-  MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, k_, a_ + tile.row, m_,
-               b_ + tile.column, n_, accumulate_ ? 1.0f : 0.0f, c + tile.row * n_ + tile.column,
-               n_);
+  MatMulInTask({.m = tile.rows,
+                .n = tile.columns,
+                .k = of_.k,
+                .a = {of_.a + tile.row, of_.m, Transpose::kYes},
+                .b = {of_.b + tile.column, of_.n},
+                .c = c + tile.row * of_.n + tile.column,
+                .ldc = of_.n,
+                .accumulate = of_.accumulate});
 }
 
 template <>
@@ -160,33 +172,38 @@ void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, float* c) const {
   thread_local ThreadScratch scratch;
   float* const wide_a = scratch.Floats(kWidenedBlock * (tile.rows + tile.columns));
   float* const wide_b = wide_a + kWidenedBlock * tile.rows;
-  for (int64_t at = 0; at == 0 || at < k_; at += kWidenedBlock) {
-    const int64_t block = std::min(kWidenedBlock, k_ - at);
-    Widen(a_ + at * m_ + tile.row, m_, block, tile.rows, wide_a);
-    Widen(b_ + at * n_ + tile.column, n_, block, tile.columns, wide_b);
-    MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, block, wide_a, tile.rows,
-                 wide_b, tile.columns, accumulate_ || at > 0 ? 1.0f : 0.0f,
-                 c + tile.row * n_ + tile.column, n_);
+  for (int64_t at = 0; at == 0 || at < of_.k; at += kWidenedBlock) {
+    const int64_t block = std::min(kWidenedBlock, of_.k - at);
+    Widen(of_.a + at * of_.m + tile.row, of_.m, block, tile.rows, wide_a);
+    Widen(of_.b + at * of_.n + tile.column, of_.n, block, tile.columns, wide_b);
+    MatMulInTask({.m = tile.rows,
+                  .n = tile.columns,
+                  .k = block,
+                  .a = {wide_a, tile.rows, Transpose::kYes},
+                  .b = {wide_b, tile.columns},
+                  .c = c + tile.row * of_.n + tile.column,
+                  .ldc = of_.n,
+                  .accumulate = of_.accumulate || at > 0});
   }
 }
 
 template <>
 void TransposedTileProduct<Bf16>::Run(const Tile& tile, float* c) const {
   if (!form_.has_value()) return RunWidened(tile, c);
-  const int64_t stride = TransposedStride(k_);
+  const int64_t stride = TransposedStride(of_.k);
   thread_local ThreadScratch scratch;
   if (wide_tiles_) {
     auto* const rows = reinterpret_cast<Bf16*>(
         scratch.Bytes(static_cast<size_t>(tile.rows * stride) * sizeof(Bf16)));
-    TransposeBf16(k_, tile.rows, m_, a_ + tile.row, rows);
-    RunPrimitive(*form_, tile, rows, packed_, c + tile.row * n_);
+    TransposeBf16(of_.k, tile.rows, of_.m, of_.a + tile.row, rows);
+    RunPrimitive(*form_, tile, rows, packed_, c + tile.row * of_.n);
     return;
   }
   float* const sums = scratch.Floats(tile.rows * tile.columns);
   RunPrimitive(*form_, tile, transposed_ + tile.row * stride,
-               packed_ + PackedBytes(k_, tile.column) / sizeof(Bf16), sums);
-  StoreTile(tile.rows, tile.columns, sums, /*bias=*/nullptr, accumulate_,
-            c + tile.row * n_ + tile.column, n_);
+               packed_ + PackedBytes(of_.k, tile.column) / sizeof(Bf16), sums);
+  StoreTile(tile.rows, tile.columns, sums, /*bias=*/nullptr, of_.accumulate,
+            c + tile.row * of_.n + tile.column, of_.n);
 }
 
 template class LinearTileProduct<float>;

@@ -35,7 +35,15 @@ class LinearTileProduct {
   std::optional<MatMulForm> form_;    // of the tiles' primitives; none: FP32 products in place
 };
 
-// c = a^T b, or with `accumulate` c += a^T b, tile by tile: of a [k][m] and b [k][n]; c is [m][n].
+template <typename T>
+struct TransposedProduct {
+  int64_t m, n, k;
+  const T* a;  // [k][m]
+  const T* b;  // [k][n]
+  bool accumulate;
+};
+
+// c = a^T b, or with `accumulate` c += a^T b, tile by tile; c is [m][n].
 // Bf16 where the machine has such products: a transposed and b packed, once for all tiles. A tile
 // as wide as c shares its rows of a with no other: it transposes them itself, and its sums go
 // straight to c.
@@ -48,8 +56,7 @@ class TransposedTileProduct {
 
   // Copies on the pool. The copies are memory that the calling thread keeps: one product at a time
   // on a thread. a and b must outlive this. REQUIRES: tiling.tiles() > 0.
-  TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m, int64_t n, int64_t k,
-                        const T* a, const T* b, bool accumulate);
+  TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, const TransposedProduct<T>& of);
 
   // On the calling thread. c: the whole matrix. Thread-safe.
   void Run(const Tile& tile, float* c) const;
@@ -58,12 +65,7 @@ class TransposedTileProduct {
   void Pack(ThreadPool& pool);
   void RunWidened(const Tile& tile, float* c) const;
 
-  const int64_t m_;
-  const int64_t n_;
-  const int64_t k_;
-  const T* const a_;
-  const T* const b_;
-  const bool accumulate_;
+  const TransposedProduct<T> of_;
   const bool wide_tiles_;             // as wide as c
   std::optional<MatMulForm> form_;    // of the tiles' primitives; none: FP32 products in place
   const Bf16* transposed_ = nullptr;  // a; nullptr: tiles transpose it

@@ -33,18 +33,18 @@ void UseOneOpenMpThread() {
   (void)done;
 }
 
-void MatMulInTask(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const float* a,
-                  int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
+void MatMulInTask(const MatMulArgs<float>& args) {
+  const auto& [m, n, k, a, b, c, ldc, accumulate] = args;
+  TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
   if (m == 0 || n == 0) return;
   if (k == 0) {
-    for (int64_t i = 0; beta == 0.0f && i < m; ++i) std::fill_n(c + i * ldc, n, 0.0f);
+    for (int64_t i = 0; !accumulate && i < m; ++i) std::fill_n(c + i * ldc, n, 0.0f);
     return;
   }
   UseOneOpenMpThread();
-  const dnnl_status_t status =
-      dnnl_sgemm(ta == Transpose::kYes ? 'T' : 'N', tb == Transpose::kYes ? 'T' : 'N', m, n, k,
-                 1.0f, a, lda, b, ldb, beta, c, ldc);
+  const auto op = [](Transpose t) { return t == Transpose::kYes ? 'T' : 'N'; };
+  const dnnl_status_t status = dnnl_sgemm(op(a.op), op(b.op), m, n, k, 1.0f, a.data, a.stride,
+                                          b.data, b.stride, accumulate ? 1.0f : 0.0f, c, ldc);
   TUG_CHECK_EQ(status, dnnl_success) << "dnnl_sgemm m=" << m << " n=" << n << " k=" << k;
 }
 

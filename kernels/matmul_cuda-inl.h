@@ -10,14 +10,14 @@
 
 namespace tug::kernels::cuda {
 
-template <typename C>
-absl::Status CheckFusible(int64_t k, const Epilogue<C>& epilogue, const C* c, int64_t ldc) {
+template <typename T, typename C>
+absl::Status CheckFusible(const MatMulArgs<T, C>& args, const Epilogue<C>& epilogue) {
   const bool gelu = epilogue.pre_gelu != nullptr;
   // Nothing says how exact the tanh of cuBLASLt's GELU is: the hardware's, 2^-11 off, is exact
   // enough for what is rounded to bf16 alone.
   const bool exact = !gelu || std::is_same_v<C, Bf16>;
-  if (k > 0 && exact && AtVectors(epilogue.bias, epilogue.pre_gelu) &&
-      (!gelu || (ldc % 8 == 0 && AtVectors(c)))) {
+  if (args.k > 0 && exact && AtVectors(epilogue.bias, epilogue.pre_gelu) &&
+      (!gelu || (args.ldc % 8 == 0 && AtVectors(args.c)))) {
     return absl::OkStatus();
   }
   return absl::UnimplementedError("GPU: a shape or a boundary that cannot be fused");
@@ -25,13 +25,10 @@ absl::Status CheckFusible(int64_t k, const Epilogue<C>& epilogue, const C* c, in
 
 }  // namespace tug::kernels::cuda
 
-#define TUG_INSTANTIATE_MATMUL_OF(T, C)                                                        \
-  template absl::Status MatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t, int64_t, \
-                               const T*, int64_t, const T*, int64_t, float, C*, int64_t,       \
-                               const Stream&);                                                 \
-  template absl::Status FusedMatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t,     \
-                                    int64_t, const T*, int64_t, const T*, int64_t,             \
-                                    const Epilogue<C>&, C*, int64_t, const Stream&);
+#define TUG_INSTANTIATE_MATMUL_OF(T, C)                                                         \
+  template absl::Status MatMul(MatMulHandle&, const MatMulArgs<T, C>&, const Stream&);          \
+  template absl::Status FusedMatMul(MatMulHandle&, const MatMulArgs<T, C>&, const Epilogue<C>&, \
+                                    const Stream&);
 #define TUG_INSTANTIATE_MATMUL            \
   TUG_INSTANTIATE_MATMUL_OF(float, float) \
   TUG_INSTANTIATE_MATMUL_OF(Bf16, Bf16)   \

@@ -192,72 +192,67 @@ absl::StatusOr<const Plan*> PlanOf(MatMulHandle::State& state, const Product& p)
   return &state.plans.emplace(p, std::move(plan)).first->second;
 }
 
-struct Operands {
-  const void* a;
-  const void* b;
-  const void* bias;
-  void* pre_gelu;
-  float beta;
-  void* c;
-};
-
-absl::Status Multiply(MatMulHandle& handle, const Product& p, const Operands& on,
-                      const Stream& stream) {
-  MatMulHandle::State& state = handle.state();
-  ASSIGN_OR_RETURN(const Plan* const plan, PlanOf(state, p));
-  if (!plan->found) {
-    return absl::UnimplementedError(absl::StrCat(
-        "GPU: cuBLASLt has no algorithm for ", p.type == CUDA_R_32F ? "FP32" : "BF16", " m=", p.m,
-        " n=", p.n, " k=", p.k, " epilogue=", static_cast<int>(p.epilogue)));
-  }
-  RETURN_IF_ERROR(DescribeEpilogue(p, *plan, on.bias, on.pre_gelu));
-  const float one = 1.0f;
-  return CublasStatus(
-      cublasLtMatmul(state.cublas.get(), plan->description.get(), &one, on.b, plan->b.get(), on.a,
-                     plan->a.get(), &on.beta, on.c, plan->c.get(), on.c, plan->c.get(),
-                     &plan->algorithm, state.workspace.data(), kWorkspaceBytes,
-                     static_cast<cudaStream_t>(stream.handle())),
-      "cublasLtMatmul");
-}
-
 cublasLtEpilogue_t EpilogueOf(bool bias, bool gelu) {
   if (gelu) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+// Queues the product, of a shape that is not empty.
+template <typename T, typename C>
+absl::Status Multiply(MatMulHandle& handle, const MatMulArgs<T, C>& args,
+                      const Epilogue<C>& epilogue, const Stream& stream) {
+  const auto& [m, n, k, a, b, c, ldc, accumulate] = args;
+  const Product p = {.type = kType<T>,
+                     .type_c = kType<C>,
+                     .ta = a.op,
+                     .tb = b.op,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .lda = a.stride,
+                     .ldb = b.stride,
+                     .ldc = ldc,
+                     .epilogue = EpilogueOf(epilogue.bias != nullptr, epilogue.pre_gelu != nullptr),
+                     .boundary_a = BoundaryOf(a.data),
+                     .boundary_b = BoundaryOf(b.data),
+                     .boundary_c = BoundaryOf(c)};
+  MatMulHandle::State& state = handle.state();
+  ASSIGN_OR_RETURN(const Plan* const plan, PlanOf(state, p));
+  if (!plan->found) {
+    return absl::UnimplementedError(
+        absl::StrCat("GPU: cuBLASLt has no algorithm for ", p.type == CUDA_R_32F ? "FP32" : "BF16",
+                     " m=", m, " n=", n, " k=", k, " epilogue=", static_cast<int>(p.epilogue)));
+  }
+  RETURN_IF_ERROR(DescribeEpilogue(p, *plan, epilogue.bias, epilogue.pre_gelu));
+  const float one = 1.0f, beta = accumulate ? 1.0f : 0.0f;
+  return CublasStatus(cublasLtMatmul(state.cublas.get(), plan->description.get(), &one, b.data,
+                                     plan->b.get(), a.data, plan->a.get(), &beta, c, plan->c.get(),
+                                     c, plan->c.get(), &plan->algorithm, state.workspace.data(),
+                                     kWorkspaceBytes, static_cast<cudaStream_t>(stream.handle())),
+                      "cublasLtMatmul");
+}
+
 }  // namespace
 
 template <typename T, typename C>
-absl::Status MatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64_t m, int64_t n,
-                    int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c,
-                    int64_t ldc, const Stream& stream) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
-  if (m == 0 || n == 0) return absl::OkStatus();
-  if (k == 0) {
-    for (int64_t i = 0; beta == 0.0f && i < m; ++i) {
-      RETURN_IF_ERROR(FillZeroAsync(c + i * ldc, static_cast<size_t>(n) * sizeof(C), stream));
-    }
-    return absl::OkStatus();
+absl::Status MatMul(MatMulHandle& handle, const MatMulArgs<T, C>& args, const Stream& stream) {
+  TUG_CHECK(args.m >= 0 && args.n >= 0 && args.k >= 0);
+  if (args.m == 0 || args.n == 0) return absl::OkStatus();
+  if (args.k > 0) return Multiply(handle, args, {}, stream);
+  for (int64_t i = 0; !args.accumulate && i < args.m; ++i) {
+    const size_t bytes = static_cast<size_t>(args.n) * sizeof(C);
+    RETURN_IF_ERROR(FillZeroAsync(args.c + i * args.ldc, bytes, stream));
   }
-  return Multiply(handle,
-                  {kType<T>, kType<C>, ta, tb, m, n, k, lda, ldb, ldc, CUBLASLT_EPILOGUE_DEFAULT,
-                   BoundaryOf(a), BoundaryOf(b), BoundaryOf(c)},
-                  {a, b, nullptr, nullptr, beta, c}, stream);
+  return absl::OkStatus();
 }
 
 template <typename T, typename C>
-absl::Status FusedMatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64_t m, int64_t n,
-                         int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb,
-                         const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream& stream) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
-  if (m == 0 || n == 0) return absl::OkStatus();
-  const bool gelu = epilogue.pre_gelu != nullptr;
-  RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));
-  return Multiply(
-      handle,
-      {kType<T>, kType<C>, ta, tb, m, n, k, lda, ldb, ldc,
-       EpilogueOf(epilogue.bias != nullptr, gelu), BoundaryOf(a), BoundaryOf(b), BoundaryOf(c)},
-      {a, b, epilogue.bias, epilogue.pre_gelu, 0.0f, c}, stream);
+absl::Status FusedMatMul(MatMulHandle& handle, const MatMulArgs<T, C>& args,
+                         const Epilogue<C>& epilogue, const Stream& stream) {
+  TUG_CHECK(args.m >= 0 && args.n >= 0 && args.k >= 0 && !args.accumulate);
+  if (args.m == 0 || args.n == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckFusible(args, epilogue));
+  return Multiply(handle, args, epilogue, stream);
 }
 
 TUG_INSTANTIATE_MATMUL

@@ -42,16 +42,14 @@ class MatMulHandle {
   std::unique_ptr<State, Destroy> state_;
 };
 
-// C = op(A) op(B) + beta C as MatMulInTask of kernels/matmul.h, whose shapes and requirements it
-// has, with A, B, C in device memory. T, C are float, float; Bf16, Bf16; or Bf16, float. Sums are
-// FP32 (floats are not rounded to TF32), in an order of cuBLASLt's own; rounded to C once.
+// The product of kernels/matmul.h, whose shapes and requirements it has, with A, B, C in device
+// memory. T, C are float, float; Bf16, Bf16; or Bf16, float. Sums are FP32 (floats are not rounded
+// to TF32), in an order of cuBLASLt's own; rounded to C once.
 // Fastest where pointers lie at boundaries of 16 bytes, and rows are a multiple of that.
 // Returns when the product is queued. Errors: those of kernels/device.h; UNIMPLEMENTED (cuBLASLt
 // has no algorithm), and then nothing is queued.
 template <typename T, typename C>
-absl::Status MatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64_t m, int64_t n,
-                    int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c,
-                    int64_t ldc, const Stream& stream);
+absl::Status MatMul(MatMulHandle& handle, const MatMulArgs<T, C>& args, const Stream& stream);
 
 // What becomes of a product before it is stored, in FP32. In device memory, at boundaries of 16
 // bytes (else: UNIMPLEMENTED).
@@ -61,12 +59,11 @@ struct Epilogue {
   C* pre_gelu = nullptr;    // [m][ldc]: gets what C would, and C gets GELU of it; or null
 };
 
-// As MatMul with beta = 0 and an epilogue. UNIMPLEMENTED also where k is 0, or with pre_gelu where
-// ldc is no multiple of 8 or C is not Bf16.
+// As MatMul without `accumulate` and with an epilogue. UNIMPLEMENTED also where k is 0, or with
+// pre_gelu where ldc is no multiple of 8 or C is not Bf16.
 template <typename T, typename C>
-absl::Status FusedMatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64_t m, int64_t n,
-                         int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb,
-                         const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream& stream);
+absl::Status FusedMatMul(MatMulHandle& handle, const MatMulArgs<T, C>& args,
+                         const Epilogue<C>& epilogue, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

@@ -30,6 +30,10 @@ struct Product {
   int64_t lda() const { return (ta == kYes ? m : k) + gap_a; }
   int64_t ldb() const { return (tb == kYes ? k : n) + gap_b; }
   int64_t ldc() const { return n + gap_c; }
+  template <typename T, typename C>
+  MatMulArgs<T, C> Args(const T* a, const T* b, C* c, bool accumulate) const {
+    return {m, n, k, {a, lda(), ta}, {b, ldb(), tb}, c, ldc(), accumulate};
+  }
 };
 
 std::ostream& operator<<(std::ostream& out, const Product& p) {
@@ -61,27 +65,26 @@ class MatMulCuda : public CudaTest {
   std::vector<T> A(const Product& p) { return As<T>(RandomFloats(p.a_rows() * p.lda(), 1)); }
   std::vector<T> B(const Product& p) { return As<T>(RandomFloats(p.b_rows() * p.ldb(), 2)); }
 
-  std::vector<double> Reference(const Product& p, double beta, const std::vector<C>& c) {
+  std::vector<double> Reference(const Product& p, bool accumulate, const std::vector<C>& c) {
     auto expected = ToDouble(c);
-    MatMulRef<double>(p.ta, p.tb, p.m, p.n, p.k, ToDouble(A(p)).data(), p.lda(),
-                      ToDouble(B(p)).data(), p.ldb(), beta, expected.data(), p.ldc());
+    MatMulRef(p.Args(ToDouble(A(p)).data(), ToDouble(B(p)).data(), expected.data(), accumulate));
     return expected;
   }
 
-  std::vector<C> Multiply(const Product& p, float beta, const std::vector<C>& c) {
+  std::vector<C> Multiply(const Product& p, bool accumulate, const std::vector<C>& c) {
     const OnDevice a(A(p), stream()), b(B(p), stream()), out(c, stream());
-    const absl::Status status = MatMul(*handle_, p.ta, p.tb, p.m, p.n, p.k, a.data(), p.lda(),
-                                       b.data(), p.ldb(), beta, out.data(), p.ldc(), stream());
+    const absl::Status status =
+        MatMul(*handle_, p.Args(a.data(), b.data(), out.data(), accumulate), stream());
     EXPECT_TRUE(status.ok()) << status;
     return out.Read();
   }
 
-  void ExpectMatchesReference(const Product& p, float beta) {
-    SCOPED_TRACE(testing::Message() << p << " beta " << beta);
+  void ExpectMatchesReference(const Product& p, bool accumulate) {
+    SCOPED_TRACE(testing::Message() << p << " accumulate " << accumulate);
     const auto c = As<C>(RandomFloats(p.m * p.ldc(), 3));
-    const auto once = Multiply(p, beta, c);
-    ExpectClose(once, Reference(p, beta, c), SumBound<T>(p.k), kRounding<C> + 1e-6);
-    ExpectSameBits(Multiply(p, beta, c), once);
+    const auto once = Multiply(p, accumulate, c);
+    ExpectClose(once, Reference(p, accumulate, c), SumBound<T>(p.k), kRounding<C> + 1e-6);
+    ExpectSameBits(Multiply(p, accumulate, c), once);
   }
 
   // cuBLASLt has not every epilogue for every type and stride. These it has, and a model needs:
@@ -106,15 +109,14 @@ class MatMulCuda : public CudaTest {
     Epilogue<C> epilogue;
     if (with_bias) epilogue.bias = bias.data();
     if (with_gelu) epilogue.pre_gelu = pre.data();
-    const absl::Status status =
-        FusedMatMul(*handle_, p.ta, p.tb, p.m, p.n, p.k, a.data(), p.lda(), b.data(), p.ldb(),
-                    epilogue, c.data(), p.ldc(), stream());
+    const absl::Status status = FusedMatMul(
+        *handle_, p.Args(a.data(), b.data(), c.data(), /*accumulate=*/false), epilogue, stream());
     return {status, c.Read(), pre.Read()};
   }
 
   void ExpectFusedMatchesReference(const Product& p, bool with_bias, bool with_gelu) {
     SCOPED_TRACE(testing::Message() << p << " bias " << with_bias << " gelu " << with_gelu);
-    auto pre = Reference(p, 0, std::vector<C>(static_cast<size_t>(p.m * p.ldc())));
+    auto pre = Reference(p, false, std::vector<C>(static_cast<size_t>(p.m * p.ldc())));
     const auto bias = ToDouble(As<C>(RandomFloats(p.n, 4)));
     for (int64_t i = 0; with_bias && i < p.m * p.n; ++i) {
       pre[i / p.n * p.ldc() + i % p.n] += bias[i % p.n];
@@ -141,30 +143,30 @@ TYPED_TEST_SUITE(MatMulCuda, TypePairs);
 TYPED_TEST(MatMulCuda, MatchesTheReferenceInEveryFormAtEverySizeAndRepeatsItsBits) {
   for (const Transpose ta : {kNo, kYes}) {
     for (const Transpose tb : {kNo, kYes}) {
-      for (const float beta : {0.0f, 1.0f}) {
+      for (const bool accumulate : {false, true}) {
         for (const int64_t size : kTestSizes) {
           const int64_t other = size > 100 ? 37 : size;
-          this->ExpectMatchesReference({ta, tb, size, other, 33}, beta);
-          this->ExpectMatchesReference({ta, tb, other, size, 32}, beta);
-          this->ExpectMatchesReference({ta, tb, 31, other, size}, beta);
+          this->ExpectMatchesReference({ta, tb, size, other, 33}, accumulate);
+          this->ExpectMatchesReference({ta, tb, other, size, 32}, accumulate);
+          this->ExpectMatchesReference({ta, tb, 31, other, size}, accumulate);
         }
-        this->ExpectMatchesReference({ta, tb, 128, 256, 64, 0, 0, 0}, beta);
+        this->ExpectMatchesReference({ta, tb, 128, 256, 64, 0, 0, 0}, accumulate);
       }
     }
   }
 }
 
 TYPED_TEST(MatMulCuda, MatchesTheReferenceAtTheShapesOfAModel) {
-  this->ExpectMatchesReference({kNo, kNo, 64, 2304, 768, 0, 0, 0}, 0.0f);
-  this->ExpectMatchesReference({kYes, kNo, 768, 96, 512, 0, 0, 0}, 1.0f);
-  this->ExpectMatchesReference({kNo, kYes, 2, 50257, 64, 0, 0, 0}, 0.0f);
+  this->ExpectMatchesReference({kNo, kNo, 64, 2304, 768, 0, 0, 0}, false);
+  this->ExpectMatchesReference({kYes, kNo, 768, 96, 512, 0, 0, 0}, true);
+  this->ExpectMatchesReference({kNo, kYes, 2, 50257, 64, 0, 0, 0}, false);
 }
 
-TYPED_TEST(MatMulCuda, NeverReadsTheResultWhenBetaIsZero) {
+TYPED_TEST(MatMulCuda, NeverReadsTheResultItDoesNotAddTo) {
   using C = typename TestFixture::C;
   const auto nan = As<C>(std::vector<float>(70 * 35, std::numeric_limits<float>::quiet_NaN()));
   for (const int64_t k : {0, 40}) {
-    const auto c = ToDouble(this->Multiply({kNo, kYes, 70, 33, k}, 0.0f, nan));
+    const auto c = ToDouble(this->Multiply({kNo, kYes, 70, 33, k}, false, nan));
     for (int64_t i = 0; i < 70 * 35; ++i) ASSERT_EQ(std::isnan(c[i]), i % 35 >= 33) << i;
   }
 }

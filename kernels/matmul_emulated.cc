@@ -57,37 +57,41 @@ absl::Status CheckMatrix(const char* name, const T* matrix, int64_t rows, int64_
   return absl::InternalError(std::string("a product's ") + name + " is not all in device memory");
 }
 
-// op(A) op(B) + beta C, [m][n], in FP32.
+// What C becomes, [m][n], in FP32.
 template <typename T, typename C>
-absl::StatusOr<std::vector<float>> Multiply(Transpose ta, Transpose tb, int64_t m, int64_t n,
-                                            int64_t k, const T* a, int64_t lda, const T* b,
-                                            int64_t ldb, float beta, const C* c, int64_t ldc) {
-  const int64_t a_rows = ta == Transpose::kYes ? k : m, a_columns = m + k - a_rows;
-  const int64_t b_rows = tb == Transpose::kYes ? n : k, b_columns = n + k - b_rows;
-  RETURN_IF_ERROR(CheckMatrix("A", a, a_rows, a_columns, lda));
-  RETURN_IF_ERROR(CheckMatrix("B", b, b_rows, b_columns, ldb));
+absl::StatusOr<std::vector<float>> Multiply(const MatMulArgs<T, C>& args) {
+  const auto& [m, n, k, a, b, c, ldc, accumulate] = args;
+  const int64_t a_rows = a.op == Transpose::kYes ? k : m, a_columns = m + k - a_rows;
+  const int64_t b_rows = b.op == Transpose::kYes ? n : k, b_columns = n + k - b_rows;
+  RETURN_IF_ERROR(CheckMatrix("A", a.data, a_rows, a_columns, a.stride));
+  RETURN_IF_ERROR(CheckMatrix("B", b.data, b_rows, b_columns, b.stride));
   RETURN_IF_ERROR(CheckMatrix("C", c, m, n, ldc));
-  const auto a_wide = Widened(a_rows, a_columns, a, lda);
-  const auto b_wide = Widened(b_rows, b_columns, b, ldb);
-  auto sums = beta == 0.0f ? std::vector<float>(static_cast<size_t>(m * n)) : Widened(m, n, c, ldc);
-  MatMulInTask(ta, tb, m, n, k, a_wide.data(), a_columns, b_wide.data(), b_columns, beta,
-               sums.data(), n);
+  const auto a_wide = Widened(a_rows, a_columns, a.data, a.stride);
+  const auto b_wide = Widened(b_rows, b_columns, b.data, b.stride);
+  auto sums = accumulate ? Widened(m, n, c, ldc) : std::vector<float>(static_cast<size_t>(m * n));
+  MatMulInTask({.m = m,
+                .n = n,
+                .k = k,
+                .a = {a_wide.data(), a_columns, a.op},
+                .b = {b_wide.data(), b_columns, b.op},
+                .c = sums.data(),
+                .ldc = n,
+                .accumulate = accumulate});
   return sums;
 }
 
 // Of a shape that can be fused.
 template <typename T, typename C>
-absl::Status RunFused(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const T* a,
-                      int64_t lda, const T* b, int64_t ldb, const Epilogue<C>& epilogue, C* c,
-                      int64_t ldc) {
-  ASSIGN_OR_RETURN(auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, 0.0f, c, ldc));
+absl::Status RunFused(const MatMulArgs<T, C>& args, const Epilogue<C>& epilogue) {
+  const int64_t m = args.m, n = args.n, ldc = args.ldc;
+  ASSIGN_OR_RETURN(auto sums, Multiply(args));
   if (epilogue.bias != nullptr) {
     RETURN_IF_ERROR(CheckMatrix("bias", epilogue.bias, 1, n, n));
     const auto bias = Widened(1, n, epilogue.bias, n);
     for (int64_t i = 0; i < m * n; ++i) sums[i] += bias[i % n];
   }
   if (epilogue.pre_gelu == nullptr) {
-    Store(sums, m, n, c, ldc);
+    Store(sums, m, n, args.c, ldc);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(CheckMatrix("sum before GELU", epilogue.pre_gelu, m, n, ldc));
@@ -95,35 +99,32 @@ absl::Status RunFused(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t 
   std::vector<float> activated(sums.size());
   BiasActivationTile<float>(Activation::kGelu, m, n, n, /*bias=*/nullptr, sums.data(),
                             activated.data());
-  Store(activated, m, n, c, ldc);
+  Store(activated, m, n, args.c, ldc);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 template <typename T, typename C>
-absl::Status MatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
-                    const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c, int64_t ldc,
-                    const Stream& stream) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
+absl::Status MatMul(MatMulHandle&, const MatMulArgs<T, C>& args, const Stream& stream) {
+  TUG_CHECK(args.m >= 0 && args.n >= 0 && args.k >= 0);
   return emulation::Enqueue(stream.handle(), [=]() -> absl::Status {
     const emulation::DeviceAccess access;
-    ASSIGN_OR_RETURN(const auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc));
-    Store(sums, m, n, c, ldc);
+    ASSIGN_OR_RETURN(const auto sums, Multiply(args));
+    Store(sums, args.m, args.n, args.c, args.ldc);
     return absl::OkStatus();
   });
 }
 
 template <typename T, typename C>
-absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
-                         const T* a, int64_t lda, const T* b, int64_t ldb,
-                         const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream& stream) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
-  if (m == 0 || n == 0) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));
+absl::Status FusedMatMul(MatMulHandle&, const MatMulArgs<T, C>& args, const Epilogue<C>& epilogue,
+                         const Stream& stream) {
+  TUG_CHECK(args.m >= 0 && args.n >= 0 && args.k >= 0 && !args.accumulate);
+  if (args.m == 0 || args.n == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckFusible(args, epilogue));
   return emulation::Enqueue(stream.handle(), [=] {
     const emulation::DeviceAccess access;
-    return RunFused(ta, tb, m, n, k, a, lda, b, ldb, epilogue, c, ldc);
+    return RunFused(args, epilogue);
   });
 }
 

@@ -15,17 +15,23 @@ struct SgdParams {
   float gradient_scale = 1.0f;  // g is multiplied by it first (1 / tokens, clipping)
 };
 
+struct SgdArgs {
+  int64_t n;
+  const float* g;              // [n]
+  const float* w_in;           // [n]
+  float* w_out;                // [n]; is w_in itself or does not overlap it
+  float* u;                    // [n], read and written; without momentum neither: may be nullptr
+  Bf16* w_out_bf16 = nullptr;  // [n], gets w_out rounded as by Bf16FromFloat (bf16.h); or nullptr
+};
+
 // One update of n elements by stochastic gradient descent with momentum, in one pass:
 //   g' = gradient_scale g + weight_decay w_in;  u = momentum u + g'
 //   w_out = w_in - lr (nesterov ? g' + momentum u : u)
 // Paper: Sutskever et al. 2013, "On the importance of initialization and momentum in deep
 // learning", equations 1 to 4, in the form of PyTorch's SGD (the rate outside the momentum).
-//   g, w_in, w_out, u   [n], u is read and written; w_out is w_in itself or does not overlap it
-// Without momentum (0) u is neither read nor written, and may be null: w_out = w_in - lr g'.
+// Without momentum (0): w_out = w_in - lr g'.
 // The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.
-// `w_out_bf16` [n]: also gets w_out rounded as by Bf16FromFloat (bf16.h); may be null.
-void SgdStep(int64_t n, const SgdParams& params, const float* g, const float* w_in, float* w_out,
-             float* u, Bf16* w_out_bf16 = nullptr);
+void SgdStep(const SgdParams& params, const SgdArgs& args);
 
 // What a gradient of older weights would be at the newer ones, to first order, with the diagonal of
 // g g^T in place of the Hessian:

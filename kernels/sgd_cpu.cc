@@ -13,9 +13,9 @@ namespace tug::kernels::HWY_NAMESPACE {
 // Multiplications and additions apart, never fused, as in adamw_cpu.cc: the pass waits for memory
 // anyway, and so the bits are those of the plain C++ reference on every instruction set.
 template <bool kMomentum>
-HWY_INLINE void Step(int64_t n, const SgdParams& params, const float* g, const float* w_in,
-                     float* w_out, float* u, Bf16* w_out_bf16) {
+HWY_INLINE void Step(const SgdParams& params, const SgdArgs& args) {
   const FloatTag d;
+  const auto [n, g, w_in, w_out, u, w_out_bf16] = args;
   const auto lr = hn::Set(d, params.lr);
   const auto momentum = hn::Set(d, params.momentum);
   const auto decay = hn::Set(d, params.weight_decay);
@@ -36,10 +36,9 @@ HWY_INLINE void Step(int64_t n, const SgdParams& params, const float* g, const f
   }
 }
 
-void SgdStep(int64_t n, const SgdParams& params, const float* g, const float* w_in, float* w_out,
-             float* u, Bf16* w_out_bf16) {
-  if (params.momentum == 0) return Step<false>(n, params, g, w_in, w_out, u, w_out_bf16);
-  Step<true>(n, params, g, w_in, w_out, u, w_out_bf16);
+void SgdStep(const SgdParams& params, const SgdArgs& args) {
+  if (params.momentum == 0) return Step<false>(params, args);
+  Step<true>(params, args);
 }
 
 void CompensateDelay(int64_t n, float lambda, float gradient_scale, const float* g, const float* w,
@@ -65,9 +64,8 @@ namespace tug::kernels {
 HWY_EXPORT(SgdStep);
 HWY_EXPORT(CompensateDelay);
 
-void SgdStep(int64_t n, const SgdParams& params, const float* g, const float* w_in, float* w_out,
-             float* u, Bf16* w_out_bf16) {
-  HWY_DYNAMIC_DISPATCH(SgdStep)(n, params, g, w_in, w_out, u, w_out_bf16);
+void SgdStep(const SgdParams& params, const SgdArgs& args) {
+  HWY_DYNAMIC_DISPATCH(SgdStep)(params, args);
 }
 
 void CompensateDelay(int64_t n, float lambda, float gradient_scale, const float* g, const float* w,

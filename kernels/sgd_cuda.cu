@@ -37,15 +37,14 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-absl::Status SgdStep(int64_t n, const SgdParams& params, const float* g, const float* w_in,
-                     float* w_out, float* u, Bf16* w_out_bf16, const Stream& stream) {
-  if (n == 0) return absl::OkStatus();
-  const bool at_vectors = AtVectors(g, w_in, w_out, u, w_out_bf16);
+absl::Status SgdStep(const SgdParams& params, const SgdArgs& a, const Stream& stream) {
+  if (a.n == 0) return absl::OkStatus();
+  const bool at_vectors = AtVectors(a.g, a.w_in, a.w_out, a.u, a.w_out_bf16);
   const auto kernel = params.momentum == 0
                           ? (at_vectors ? &SgdKernel<false, true> : &SgdKernel<false, false>)
                           : (at_vectors ? &SgdKernel<true, true> : &SgdKernel<true, false>);
-  return Launch(kernel, {GridStrideBlocks((n + kCount - 1) / kCount, kThreads), kThreads, stream},
-                n, params, g, w_in, w_out, u, w_out_bf16);
+  return Launch(kernel, {GridStrideBlocks((a.n + kCount - 1) / kCount, kThreads), kThreads, stream},
+                a.n, params, a.g, a.w_in, a.w_out, a.u, a.w_out_bf16);
 }
 
 }  // namespace tug::kernels::cuda

@@ -26,9 +26,11 @@ TEST_F(SgdCuda, HasTheBitsOfTheFloatReferenceAtEverySizeAndOffset) {
         for (uint32_t t = 0; t < 3; ++t) {
           const auto g = RandomFloats(n + offset, 100 + t);
           const OnDevice g_gpu(g, stream());
-          const absl::Status status = SgdStep(
-              n, params, g_gpu.data() + offset, w_gpu.data() + offset, w_gpu.data() + offset,
-              params.momentum == 0 ? nullptr : u_gpu.data() + offset, nullptr, stream());
+          const absl::Status status =
+              SgdStep(params,
+                      {n, g_gpu.data() + offset, w_gpu.data() + offset, w_gpu.data() + offset,
+                       params.momentum == 0 ? nullptr : u_gpu.data() + offset},
+                      stream());
           ASSERT_TRUE(status.ok()) << status;
           ASSERT_TRUE(stream().Synchronize().ok());
           for (int64_t i = offset; i < n + offset; ++i) SgdRef<float>(params, g[i], w[i], u[i]);
@@ -45,8 +47,9 @@ TEST_F(SgdCuda, AlsoWritesTheWeightsAsBf16) {
   const auto w = RandomFloats(kCount, 1);
   const OnDevice g(RandomFloats(kCount, 2), stream()), w_in(w, stream()), w_out(w, stream());
   const OnDevice w_bf16(std::vector<Bf16>(kCount), stream());
-  const absl::Status status = SgdStep(kCount, {.lr = 0.1f}, g.data(), w_in.data(), w_out.data(),
-                                      nullptr, w_bf16.data(), stream());
+  const absl::Status status =
+      SgdStep({.lr = 0.1f}, {kCount, g.data(), w_in.data(), w_out.data(), nullptr, w_bf16.data()},
+              stream());
   ASSERT_TRUE(status.ok()) << status;
   ExpectSameBits(w_in.Read(), w);
   ExpectSameBits(w_bf16.Read(), As<Bf16>(w_out.Read()));

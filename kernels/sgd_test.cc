@@ -22,7 +22,7 @@ TEST(Sgd, FollowsTheEquationsOverManyUpdatesAtEverySize) {
       std::vector<double> u_ref(n);
       for (uint32_t t = 0; t < 20; ++t) {
         const auto g = RandomFloats(n, 100 + t);
-        SgdStep(n, params, g.data(), w.data(), w.data(), u.data());
+        SgdStep(params, {n, g.data(), w.data(), w.data(), u.data()});
         for (int64_t i = 0; i < n; ++i) SgdRef<double>(params, g[i], w_ref[i], u_ref[i]);
       }
       ExpectClose(w, w_ref, 1e-5, 1e-5);
@@ -39,14 +39,14 @@ TEST(Sgd, HasTheBitsOfTheFloatReferenceInPlaceApartAndInParts) {
       for (int64_t i = 0; i < n; ++i) SgdRef<float>(params, g[i], w_ref[i], u_ref[i]);
       auto w = before;
       for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, n / 3}, {n / 3, n}}) {
-        SgdStep(end - begin, params, g.data() + begin, w.data() + begin, w.data() + begin,
-                u.data() + begin);
+        SgdStep(params, {end - begin, g.data() + begin, w.data() + begin, w.data() + begin,
+                         u.data() + begin});
       }
       ExpectSameBits(w, w_ref);
       ExpectSameBits(u, u_ref);
       std::vector<float> apart(n + 1, 7.0f);
       std::vector<Bf16> rounded(n + 1, Bf16{7});
-      SgdStep(n, params, g.data(), before.data(), apart.data(), u_apart.data(), rounded.data());
+      SgdStep(params, {n, g.data(), before.data(), apart.data(), u_apart.data(), rounded.data()});
       EXPECT_EQ(apart[n], 7.0f) << "wrote beyond the end";
       EXPECT_EQ(rounded[n], Bf16{7}) << "wrote beyond the end";
       apart.pop_back();
@@ -60,7 +60,7 @@ TEST(Sgd, HasTheBitsOfTheFloatReferenceInPlaceApartAndInParts) {
 TEST(Sgd, NeedsNoMomentumBufferWithoutMomentum) {
   const float g = 4.0f;
   float w = 3.0f;
-  SgdStep(1, {.lr = 0.5f, .gradient_scale = 0.25f}, &g, &w, &w, nullptr);
+  SgdStep({.lr = 0.5f, .gradient_scale = 0.25f}, {1, &g, &w, &w, nullptr});
   EXPECT_EQ(w, 2.5f);
 }
 

@@ -16,8 +16,8 @@ void AttentionForward(const Pass<T>& pass, const kernels::AttentionShape& shape,
                       const kernels::AttentionOperands<const T>& operands, uint32_t site,
                       AttentionMemory<T>& memory) {
   const OpTimer timer(pass.profile, Op::kAttentionForward, AttentionWork(shape, 2));
-  pass.backend.AttentionForward(shape, operands, pass.p, pass.Key(site), memory.mixed,
-                                memory.log_sum_exp);
+  pass.backend.AttentionForward(
+      {shape, operands, pass.p, pass.Key(site), memory.mixed, memory.log_sum_exp});
 }
 
 template <typename T>
@@ -26,8 +26,14 @@ void AttentionBackward(const Pass<T>& pass, const kernels::AttentionShape& shape
                        const AttentionMemory<T>& memory,
                        const kernels::AttentionOperands<T>& gradient) {
   const OpTimer timer(pass.profile, Op::kAttentionBackward, AttentionWork(shape, 5));
-  pass.backend.AttentionBackward(shape, dmixed, operands, memory.mixed, memory.log_sum_exp, pass.p,
-                                 pass.Key(site), gradient);
+  pass.backend.AttentionBackward({.shape = shape,
+                                  .in = operands,
+                                  .p = pass.p,
+                                  .key = pass.Key(site),
+                                  .out = memory.mixed,
+                                  .log_sum_exp = memory.log_sum_exp,
+                                  .dout = dmixed,
+                                  .gradient = gradient});
 }
 
 template <typename T>

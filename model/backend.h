@@ -14,6 +14,8 @@
 #include "kernels/bf16.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/dropout.h"
+#include "kernels/embedding.h"
+#include "kernels/layernorm.h"
 #include "kernels/linear.h"
 #include "model/model.h"
 
@@ -110,27 +112,23 @@ class Backend {
 
   // ---- linear layers ----
 
-  // A bias given with w has the same values until the next Bind of w.
-  virtual void LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
-                             T* y) = 0;
-  // y [rows][stride]: rows of logits, `LogitsStride(w.out())` elements apart.
-  virtual void LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
-                             float* y) = 0;
+  // A bias given with w has the same values until the next Bind of w. Rows of y and dy are w.out()
+  // elements apart, those of logits and their gradients LogitsStride(w.out()).
+  virtual void LinearForward(const WeightMatrix<T>& w,
+                             const kernels::LinearForwardArgs<T>& args) = 0;
+  virtual void LogitsForward(const WeightMatrix<T>& w,
+                             const kernels::LinearForwardArgs<T, float>& args) = 0;
   // Elements from one row of logits, or of their gradient, to the next: at least `columns`.
   virtual int64_t LogitsStride(int64_t columns) const = 0;
   // Of gradients of logits that are in memory at once, the most; 0: those of one chunk of logits
   // (HeadChunkRows). More of them are fewer times that the head's whole gradient is read and
   // written.
   virtual int64_t LogitsGradientBytes() const = 0;
-  virtual void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                       const float* bias, kernels::Activation activation, T* pre,
-                                       T* y) = 0;
-  // `dy_stride`: elements from one row of dy to the next, w.out() or LogitsStride(w.out()).
-  virtual void LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
-                                   int64_t dy_stride, bool accumulate, T* dx) = 0;
-  // Of w the sizes and the order alone are read.
-  virtual void LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x, const T* dy,
-                                    int64_t dy_stride, bool accumulate, float* dw) = 0;
+  virtual void LinearActivationForward(const WeightMatrix<T>& w,
+                                       const kernels::LinearActivationForwardArgs<T>& args) = 0;
+  virtual void LinearInputGradient(const WeightMatrix<T>& w,
+                                   const kernels::LinearInputGradientArgs<T>& args) = 0;
+  virtual void LinearWeightGradient(const kernels::LinearWeightGradientArgs<T>& args) = 0;
   // `dy_stride`: as above, of a layer with `width` outputs.
   virtual void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
                             float* dbias) = 0;
@@ -139,46 +137,21 @@ class Backend {
 
   // ---- the rest of a layer ----
 
-  virtual void AttentionForward(const kernels::AttentionShape& shape,
-                                const kernels::AttentionOperands<const T>& in, float p,
-                                const kernels::DropoutKey& key, T* out, float* log_sum_exp) = 0;
-  // `out`: the forward pass's.
-  virtual void AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
-                                 const kernels::AttentionOperands<const T>& in, const T* out,
-                                 const float* log_sum_exp, float p, const kernels::DropoutKey& key,
-                                 const kernels::AttentionOperands<T>& gradient) = 0;
-
-  virtual void LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                                const float* beta, T* y, float* mean, float* rstd) = 0;
-  virtual void ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
-                                        const T* residual, float p, const kernels::DropoutKey& key,
-                                        const float* gamma, const float* beta, T* sum, T* y,
-                                        float* mean, float* rstd) = 0;
-  virtual void LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
-                                 const float* gamma, const float* mean, const float* rstd,
-                                 bool accumulate, T* dx, float* dgamma, float* dbeta) = 0;
-
-  virtual void DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x,
-                          const T* residual, float p, const kernels::DropoutKey& key, T* y) = 0;
-  virtual void DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy, float p,
-                               const kernels::DropoutKey& key, T* dx) = 0;
+  virtual void AttentionForward(const kernels::AttentionForwardArgs<T>& args) = 0;
+  virtual void AttentionBackward(const kernels::AttentionBackwardArgs<T>& args) = 0;
+  virtual void LayerNormForward(const kernels::LayerNormForwardArgs<T>& args) = 0;
+  virtual void ResidualLayerNormForward(const kernels::ResidualLayerNormForwardArgs<T>& args) = 0;
+  virtual void LayerNormBackward(const kernels::LayerNormBackwardArgs<T>& args) = 0;
+  virtual void DropoutAdd(const kernels::DropoutAddArgs<T>& args) = 0;
 
   // ---- both ends ----
 
-  virtual void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                                const float* wte, const float* wpe, T* out) = 0;
+  virtual void EmbeddingForward(const kernels::EmbeddingForwardArgs<float, T>& args) = 0;
   // T = Bf16.
-  virtual void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                                const kernels::Bf16* wte, const kernels::Bf16* wpe, T* out) = 0;
-  virtual void EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                                 const T* dout, float* dwte, float* dwpe) = 0;
-
-  // logits, gradient: rows LogitsStride(vocab) elements apart.
-  virtual void CrossEntropy(int64_t rows, int64_t vocab, const float* logits,
-                            const int32_t* targets, const kernels::Objective& objective,
-                            T* gradient, float* losses, uint8_t* correct) = 0;
-  virtual void CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
-                                const int32_t* targets, float* losses, uint8_t* correct) = 0;
+  virtual void EmbeddingForward(const kernels::EmbeddingForwardArgs<kernels::Bf16, T>& args) = 0;
+  virtual void EmbeddingBackward(const kernels::EmbeddingBackwardArgs<T>& args) = 0;
+  // Rows are LogitsStride(vocab) elements apart.
+  virtual void CrossEntropy(const kernels::CrossEntropyArgs<T>& args) = 0;
 };
 
 // A device that models are computed on.

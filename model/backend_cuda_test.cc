@@ -186,12 +186,12 @@ TYPED_TEST(BackendCuda, TheFirstErrorOfAnOperationStaysAndNothingIsDoneBehindIt)
   Backend<TypeParam>& backend = *this->backend_;
   const kernels::cuda::OnDevice ones(std::vector<float>(8, 1.0f), this->stream());
   TypeParam* const nothing = nullptr;
-  backend.LayerNormForward(1, 1 << 20, nothing, nullptr, nullptr, nothing, nullptr, nullptr);
+  backend.LayerNormForward({.rows = 1, .width = 1 << 20, .x = nothing, .y = nothing});
   const absl::Status error = backend.status();
   EXPECT_TRUE(absl::IsInvalidArgument(error)) << error;
   EXPECT_NE(error.ToString().find("layer norm forward: "), std::string::npos) << error;
   backend.FillZero(ones.data(), 8 * sizeof(float));
-  backend.AttentionForward({.head_dim = 1000}, {}, 0, {}, nothing, nullptr);
+  backend.AttentionForward({.shape = {.head_dim = 1000}, .out = nothing});
   EXPECT_EQ(backend.Synchronize(), error);
   EXPECT_EQ(ones.Read(), std::vector<float>(8, 1.0f));
   MicroBatch batch;

@@ -119,18 +119,19 @@ class Operations {
     T* const out = Elements(kRows * kWidth);
     const auto wte = kernels::RandomFloats(kSymbols * kWidth, ++seed_);
     const auto wpe = kernels::RandomFloats(kSeq * kWidth, ++seed_);
-    backend_.EmbeddingForward(kSamples, kSeq, kWidth, inputs_.tokens, OnBackend(wte),
-                              OnBackend(wpe), out);
+    const auto forward = [&]<typename W>(const std::vector<W>& wte, const std::vector<W>& wpe) {
+      backend_.EmbeddingForward(kernels::EmbeddingForwardArgs<W, T>{
+          kSamples, kSeq, kWidth, inputs_.tokens, OnBackend(wte), OnBackend(wpe), out});
+    };
+    forward(wte, wpe);
     Keep("embedding", out, kRows * kWidth);
     if constexpr (std::is_same_v<T, Bf16>) {
-      backend_.EmbeddingForward(kSamples, kSeq, kWidth, inputs_.tokens,
-                                OnBackend(kernels::As<T>(wte)), OnBackend(kernels::As<T>(wpe)),
-                                out);
+      forward(kernels::As<T>(wte), kernels::As<T>(wpe));
       Keep("embedding of bf16", out, kRows * kWidth);
     }
     float* const dwte = Floats(kSymbols * kWidth);
     float* const dwpe = Floats(kSeq * kWidth);
-    backend_.EmbeddingBackward(kSamples, kSeq, kWidth, inputs_.tokens, out, dwte, dwpe);
+    backend_.EmbeddingBackward({kSamples, kSeq, kWidth, inputs_.tokens, out, dwte, dwpe});
     Keep("dwte", dwte, kSymbols * kWidth);
     Keep("dwpe", dwpe, kSeq * kWidth);
   }
@@ -141,11 +142,11 @@ class Operations {
     const float* const bias = Floats(kOut);
     T* const pre = Elements(kRows * kOut);
     T* const y = Elements(kRows * kOut);
-    backend_.LinearForward(*w, kRows, x, bias, y);
+    backend_.LinearForward(*w, {kRows, x, bias, y, kOut});
     Keep("linear", y, kRows * kOut);
     for (const auto activation : {kernels::Activation::kGelu, kernels::Activation::kRelu}) {
       const std::string name = activation == kernels::Activation::kGelu ? "GELU" : "ReLU";
-      backend_.LinearActivationForward(*w, kRows, x, bias, activation, pre, y);
+      backend_.LinearActivationForward(*w, {kRows, x, bias, activation, pre, y});
       Keep(name + " pre", pre, kRows * kOut);
       Keep(name, y, kRows * kOut);
       backend_.ActivationBackward(activation, kRows * kOut, Elements(kRows * kOut), pre, y);
@@ -162,9 +163,10 @@ class Operations {
     float* const dw = Floats(w.in() * w.out());
     float* const dbias = Floats(w.out());
     for (const bool accumulate : {false, true}) {
-      backend_.LinearInputGradient(w, kRows, dy, dy_stride, accumulate, dx);
+      backend_.LinearInputGradient(w, {kRows, dy, dy_stride, accumulate, dx});
       Keep(name + (accumulate ? " dx +" : " dx"), dx, kRows * w.in());
-      backend_.LinearWeightGradient(w, kRows, x, dy, dy_stride, accumulate, dw);
+      backend_.LinearWeightGradient(
+          {w.in(), w.out(), w.order(), kRows, x, dy, dy_stride, accumulate, dw});
       Keep(name + (accumulate ? " dw +" : " dw"), dw, w.in() * w.out());
     }
     backend_.BiasGradient(kRows, w.out(), dy, dy_stride, dbias);
@@ -186,12 +188,16 @@ class Operations {
     T* const out = Elements(kRows * kWidth);
     float* const log_sum_exp = Floats(shape.stats_size());
     T* const gradient = Elements(kRows * 3 * kWidth);
-    backend_.AttentionForward(shape, operands(qkv), kDropout, kKey, out, log_sum_exp);
+    backend_.AttentionForward({shape, operands(qkv), kDropout, kKey, out, log_sum_exp});
     Keep("attention", out, kRows * kWidth);
     Keep("log_sum_exp", log_sum_exp, shape.stats_size());
-    backend_.AttentionBackward(shape, Elements(kRows * kWidth), operands(qkv), out, log_sum_exp,
-                               kDropout, kKey, operands(gradient));
+    backend_.AttentionBackward({shape, operands(qkv), kDropout, kKey, out, log_sum_exp,
+                                Elements(kRows * kWidth), operands(gradient)});
     Keep("attention backward", gradient, kRows * 3 * kWidth);
+  }
+
+  static kernels::DropoutAddArgs<T> Dropout(const T* x, const T* residual, T* y) {
+    return {kSamples, kSeq * kWidth, kWidth, x, /*bias=*/nullptr, residual, kDropout, kKey, y};
   }
 
   void RunLayerNorm() {
@@ -204,11 +210,11 @@ class Operations {
     T* const sum = Elements(kSize);
     float* const mean = Floats(kRows);
     float* const rstd = Floats(kRows);
-    backend_.ResidualLayerNormForward(kSamples, kSeq, kWidth, x, Elements(kSize), kDropout, kKey,
-                                      gamma, beta, sum, y, mean, rstd);
+    backend_.ResidualLayerNormForward(
+        {Dropout(x, Elements(kSize), sum), gamma, beta, y, mean, rstd});
     Keep("residual sum", sum, kSize);
     Keep("residual norm", y, kSize);
-    backend_.LayerNormForward(kRows, kWidth, x, gamma, beta, y, mean, rstd);
+    backend_.LayerNormForward({kRows, kWidth, x, gamma, beta, y, mean, rstd});
     Keep("norm", y, kSize);
     Keep("mean", mean, kRows);
     Keep("rstd", rstd, kRows);
@@ -216,8 +222,8 @@ class Operations {
     float* const dgamma = Floats(kWidth);
     float* const dbeta = Floats(kWidth);
     for (const bool accumulate : {false, true}) {
-      backend_.LayerNormBackward(kRows, kWidth, dy, x, gamma, mean, rstd, accumulate, dx, dgamma,
-                                 dbeta);
+      backend_.LayerNormBackward(
+          {kRows, kWidth, dy, x, gamma, mean, rstd, accumulate, dx, dgamma, dbeta});
       Keep(accumulate ? "norm dx +" : "norm dx", dx, kSize);
     }
     Keep("dgamma", dgamma, kWidth);
@@ -227,10 +233,9 @@ class Operations {
   void RunDropout() {
     constexpr int64_t kSize = kRows * kWidth;
     T* const y = Elements(kSize);
-    backend_.DropoutAdd(kSamples, kSeq * kWidth, Elements(kSize), Elements(kSize), kDropout, kKey,
-                        y);
+    backend_.DropoutAdd(Dropout(Elements(kSize), Elements(kSize), y));
     Keep("dropout", y, kSize);
-    backend_.DropoutBackward(kSamples, kSeq * kWidth, Elements(kSize), kDropout, kKey, y);
+    backend_.DropoutAdd(Dropout(Elements(kSize), /*residual=*/nullptr, y));
     Keep("dropout backward", y, kSize);
   }
 
@@ -244,17 +249,26 @@ class Operations {
     float* const losses = Floats(kRows);
     uint8_t* const correct = OnBackend(std::vector<uint8_t>(kRows, 9));
     for (const bool with_bias : {true, false}) {
-      backend_.LogitsForward(*w, kRows, x, with_bias ? Floats(kSymbols) : nullptr, logits);
+      backend_.LogitsForward(*w,
+                             {kRows, x, with_bias ? Floats(kSymbols) : nullptr, logits, stride});
       Keep(name + (with_bias ? " logits with bias" : " logits"), logits, kRows, kSymbols, stride);
     }
     const auto keep_losses = [&](const std::string& of) {
       Keep(of + " losses", losses, kRows);
       Keep(of + " correct", correct, kRows);
     };
-    backend_.CrossEntropyLoss(kRows, kSymbols, logits, inputs_.targets, losses, correct);
+    kernels::CrossEntropyArgs<T> args = {.rows = kRows,
+                                         .vocab = kSymbols,
+                                         .stride = stride,
+                                         .logits = logits,
+                                         .targets = inputs_.targets,
+                                         .losses = losses,
+                                         .correct = correct};
+    backend_.CrossEntropy(args);
     keep_losses(name + " evaluation");
-    backend_.CrossEntropy(kRows, kSymbols, logits, inputs_.targets,
-                          {.label_smoothing = 0.1f, .z_loss = 0.01f}, gradient, losses, correct);
+    args.objective = {.label_smoothing = 0.1f, .z_loss = 0.01f};
+    args.gradient = gradient;
+    backend_.CrossEntropy(args);
     keep_losses(name);
     Keep(name + " logits' gradient", gradient, kRows, kSymbols, stride);
     RunGradients(name, *w, x, stride);

@@ -62,6 +62,18 @@ class Head : public Block<T> {
   virtual void Logits(const Pass<T>& pass, int64_t row, std::span<float> logits) = 0;
 
  protected:
+  // The losses of rows [first, first + count), whose logits are the array's, without gradient.
+  kernels::CrossEntropyArgs<T> LossOf(const Pass<T>& pass, int64_t symbols, int64_t first,
+                                      int64_t count) const {
+    return {.rows = count,
+            .vocab = symbols,
+            .stride = pass.backend.LogitsStride(symbols),
+            .logits = arrays_.logits,
+            .targets = pass.inputs.targets + first,
+            .losses = arrays_.losses + first,
+            .correct = arrays_.correct + first};
+  }
+
   const typename Activations<T>::Head& arrays_;
 };
 

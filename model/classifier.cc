@@ -34,8 +34,7 @@ void Classifier<T>::Forward(const Pass<T>& pass) {
   if (pass.batch.training) return;
   ComputeLogits(pass);
   const OpTimer timer(pass.profile, Op::kLoss);
-  pass.backend.CrossEntropyLoss(pass.samples, shape_.classes, arrays_.logits, pass.inputs.targets,
-                                arrays_.losses, arrays_.correct);
+  pass.backend.CrossEntropy(this->LossOf(pass, shape_.classes, 0, pass.samples));
 }
 
 template <typename T>
@@ -44,8 +43,10 @@ void Classifier<T>::Backward(const Pass<T>& pass) {
   ComputeLogits(pass);
   {
     const OpTimer timer(pass.profile, Op::kLoss);
-    pass.backend.CrossEntropy(pass.samples, shape_.classes, arrays_.logits, pass.inputs.targets,
-                              objective_, arrays_.logits_gradient, arrays_.losses, arrays_.correct);
+    kernels::CrossEntropyArgs<T> args = this->LossOf(pass, shape_.classes, 0, pass.samples);
+    args.objective = objective_;
+    args.gradient = arrays_.logits_gradient;
+    pass.backend.CrossEntropy(args);
   }
   linear_.BackwardLogits(pass, pass.samples, arrays_.input, arrays_.logits_gradient, branch_);
   if (norm_.has_value()) {

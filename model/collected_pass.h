@@ -8,10 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "kernels/attention.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/dropout.h"
-#include "kernels/linear_cuda.h"
+#include "kernels/fields.h"
 
 namespace tug {
 
@@ -47,27 +44,13 @@ class CollectedPass {
 
   // Scalars and pointers as they are in memory; structures by their fields, which leaves out
   // what is between them.
-  template <typename Scalar>
-  requires std::is_scalar_v<Scalar>
-  void Write(const Scalar& value) {
-    key_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  void Write(const kernels::AttentionShape& s) {
-    WriteAll(s.batch, s.queries, s.keys, s.heads, s.head_dim, s.causal, s.key_counts);
-  }
-  template <typename T>
-  void Write(const kernels::AttentionOperands<T>& o) {
-    WriteAll(o.q, o.k, o.v, o.q_stride, o.kv_stride);
-  }
-  template <typename T>
-  void Write(const kernels::cuda::LinearWeights<T>& w) {
-    WriteAll(w.in, w.out, w.order, w.data);
-  }
-  void Write(const kernels::DropoutKey& k) { WriteAll(k.seed, k.step, k.sample, k.site); }
-  void Write(const kernels::Objective& o) { WriteAll(o.label_smoothing, o.z_loss); }
-  template <typename... Values>
-  void WriteAll(const Values&... values) {
-    (Write(values), ...);
+  template <typename Value>
+  void Write(const Value& value) {
+    if constexpr (std::is_scalar_v<Value>) {
+      key_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    } else {
+      kernels::WithFields(value, [this](const auto&... fields) { (Write(fields), ...); });
+    }
   }
 
   std::string key_;

@@ -7,8 +7,6 @@
 #include "base/check.h"
 #include "base/lease.h"
 #include "kernels/bias.h"
-#include "kernels/embedding.h"
-#include "kernels/layernorm.h"
 
 namespace tug {
 namespace {
@@ -94,37 +92,32 @@ void CpuBackend<T>::FloatFromBf16(const kernels::Bf16* src, float* dst, int64_t 
 }
 
 template <typename T>
-void CpuBackend<T>::LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                  const float* bias, T* y) {
-  kernels::LinearForward<T, T>(pool_, WeightsOf(w), rows, x, bias, y);
+void CpuBackend<T>::LinearForward(const WeightMatrix<T>& w,
+                                  const kernels::LinearForwardArgs<T>& args) {
+  kernels::LinearForward(pool_, WeightsOf(w), args);
 }
 
 template <typename T>
-void CpuBackend<T>::LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                  const float* bias, float* y) {
-  kernels::LinearForward<T, float>(pool_, WeightsOf(w), rows, x, bias, y);
+void CpuBackend<T>::LogitsForward(const WeightMatrix<T>& w,
+                                  const kernels::LinearForwardArgs<T, float>& args) {
+  kernels::LinearForward(pool_, WeightsOf(w), args);
 }
 
 template <typename T>
-void CpuBackend<T>::LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                            const float* bias, kernels::Activation activation,
-                                            T* pre, T* y) {
-  kernels::LinearActivationForward<T>(pool_, WeightsOf(w), rows, x, bias, activation, pre, y);
+void CpuBackend<T>::LinearActivationForward(const WeightMatrix<T>& w,
+                                            const kernels::LinearActivationForwardArgs<T>& args) {
+  kernels::LinearActivationForward(pool_, WeightsOf(w), args);
 }
 
 template <typename T>
-void CpuBackend<T>::LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
-                                        int64_t dy_stride, bool accumulate, T* dx) {
-  TUG_CHECK_EQ(dy_stride, w.out());
-  kernels::LinearInputGradient<T>(pool_, WeightsOf(w), rows, dy, accumulate, dx);
+void CpuBackend<T>::LinearInputGradient(const WeightMatrix<T>& w,
+                                        const kernels::LinearInputGradientArgs<T>& args) {
+  kernels::LinearInputGradient(pool_, WeightsOf(w), args);
 }
 
 template <typename T>
-void CpuBackend<T>::LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                         const T* dy, int64_t dy_stride, bool accumulate,
-                                         float* dw) {
-  TUG_CHECK_EQ(dy_stride, w.out());
-  kernels::LinearWeightGradient<T>(pool_, w.order(), w.in(), w.out(), rows, x, dy, accumulate, dw);
+void CpuBackend<T>::LinearWeightGradient(const kernels::LinearWeightGradientArgs<T>& args) {
+  kernels::LinearWeightGradient(pool_, args);
 }
 
 template <typename T>
@@ -141,94 +134,57 @@ void CpuBackend<T>::ActivationBackward(kernels::Activation activation, int64_t n
 }
 
 template <typename T>
-void CpuBackend<T>::AttentionForward(const kernels::AttentionShape& shape,
-                                     const kernels::AttentionOperands<const T>& in, float p,
-                                     const kernels::DropoutKey& key, T* out, float* log_sum_exp) {
-  kernels::AttentionForward<T>(pool_, shape, in, p, key, out, log_sum_exp);
+void CpuBackend<T>::AttentionForward(const kernels::AttentionForwardArgs<T>& args) {
+  kernels::AttentionForward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
-                                      const kernels::AttentionOperands<const T>& in,
-                                      const T* /*out*/, const float* log_sum_exp, float p,
-                                      const kernels::DropoutKey& key,
-                                      const kernels::AttentionOperands<T>& gradient) {
-  kernels::AttentionBackward<T>(pool_, shape, dout, in, log_sum_exp, p, key, gradient);
+void CpuBackend<T>::AttentionBackward(const kernels::AttentionBackwardArgs<T>& args) {
+  kernels::AttentionBackward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                                     const float* beta, T* y, float* mean, float* rstd) {
-  kernels::LayerNormForward<T>(pool_, rows, width, x, gamma, beta, y, mean, rstd);
+void CpuBackend<T>::LayerNormForward(const kernels::LayerNormForwardArgs<T>& args) {
+  kernels::LayerNormForward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width,
-                                             const T* x, const T* residual, float p,
-                                             const kernels::DropoutKey& key, const float* gamma,
-                                             const float* beta, T* sum, T* y, float* mean,
-                                             float* rstd) {
-  kernels::ResidualLayerNormForward<T>(pool_, samples, seq, width, x, /*bias=*/nullptr, residual, p,
-                                       key, gamma, beta, sum, y, mean, rstd);
+void CpuBackend<T>::ResidualLayerNormForward(const kernels::ResidualLayerNormForwardArgs<T>& args) {
+  kernels::ResidualLayerNormForward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
-                                      const float* gamma, const float* mean, const float* rstd,
-                                      bool accumulate, T* dx, float* dgamma, float* dbeta) {
-  kernels::LayerNormBackward<T>(pool_, rows, width, dy, x, gamma, mean, rstd, accumulate, dx,
-                                dgamma, dbeta);
+void CpuBackend<T>::LayerNormBackward(const kernels::LayerNormBackwardArgs<T>& args) {
+  kernels::LayerNormBackward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x,
-                               const T* residual, float p, const kernels::DropoutKey& key, T* y) {
-  kernels::DropoutAdd<T>(pool_, samples, elements_per_sample, x, residual, p, key, y);
+void CpuBackend<T>::DropoutAdd(const kernels::DropoutAddArgs<T>& args) {
+  kernels::DropoutAdd(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy,
-                                    float p, const kernels::DropoutKey& key, T* dx) {
-  kernels::DropoutBackward<T>(pool_, samples, elements_per_sample, dy, p, key, dx);
+void CpuBackend<T>::EmbeddingForward(const kernels::EmbeddingForwardArgs<float, T>& args) {
+  kernels::EmbeddingForward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::EmbeddingForward(int64_t samples, int64_t seq, int64_t width,
-                                     const int32_t* tokens, const float* wte, const float* wpe,
-                                     T* out) {
-  kernels::EmbeddingForward<float, T>(pool_, samples, seq, width, tokens, wte, wpe, out);
-}
-
-template <typename T>
-void CpuBackend<T>::EmbeddingForward(int64_t samples, int64_t seq, int64_t width,
-                                     const int32_t* tokens, const kernels::Bf16* wte,
-                                     const kernels::Bf16* wpe, T* out) {
+void CpuBackend<T>::EmbeddingForward(const kernels::EmbeddingForwardArgs<kernels::Bf16, T>& args) {
   if constexpr (std::is_same_v<T, kernels::Bf16>) {
-    kernels::EmbeddingForward<kernels::Bf16, T>(pool_, samples, seq, width, tokens, wte, wpe, out);
+    kernels::EmbeddingForward(pool_, args);
   } else {
     TUG_CHECK(false) << "bf16 weights of a model of floats";
   }
 }
 
 template <typename T>
-void CpuBackend<T>::EmbeddingBackward(int64_t samples, int64_t seq, int64_t width,
-                                      const int32_t* tokens, const T* dout, float* dwte,
-                                      float* dwpe) {
-  kernels::EmbeddingBackward<T>(pool_, samples, seq, width, tokens, dout, dwte, dwpe);
+void CpuBackend<T>::EmbeddingBackward(const kernels::EmbeddingBackwardArgs<T>& args) {
+  kernels::EmbeddingBackward(pool_, args);
 }
 
 template <typename T>
-void CpuBackend<T>::CrossEntropy(int64_t rows, int64_t vocab, const float* logits,
-                                 const int32_t* targets, const kernels::Objective& objective,
-                                 T* gradient, float* losses, uint8_t* correct) {
-  kernels::CrossEntropy<T>(pool_, rows, vocab, logits, targets, objective, gradient, losses,
-                           correct);
-}
-
-template <typename T>
-void CpuBackend<T>::CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
-                                     const int32_t* targets, float* losses, uint8_t* correct) {
-  kernels::CrossEntropyLoss(pool_, rows, vocab, logits, targets, losses, correct);
+void CpuBackend<T>::CrossEntropy(const kernels::CrossEntropyArgs<T>& args) {
+  kernels::CrossEntropy(pool_, args);
 }
 
 absl::StatusOr<std::unique_ptr<Backend<float>>> CpuDevice::NewFp32Backend() {

@@ -266,22 +266,23 @@ void CudaBackend<T>::FloatFromBf16(const Bf16* src, float* dst, int64_t n) {
 }
 
 template <typename T>
-void CudaBackend<T>::LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                   const float* bias, T* y) {
+void CudaBackend<T>::LinearForward(const WeightMatrix<T>& w,
+                                   const kernels::LinearForwardArgs<T>& args) {
   const Matrix& matrix = Matrix::Of(w);
-  const T* const rounded = matrix.Rounded(bias);
+  const kernels::LinearForwardArgs<T, T, T> rounded = {args.rows, args.x, matrix.Rounded(args.bias),
+                                                       args.y, args.y_stride};
   Operate(
       "linear layer",
       [this](const auto&... a) { return cuda::LinearForward(products_, a..., stream_); },
-      matrix.weights(), rows, x, rounded, y);
+      matrix.weights(), rounded);
 }
 
 template <typename T>
-void CudaBackend<T>::LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                   const float* bias, float* y) {
+void CudaBackend<T>::LogitsForward(const WeightMatrix<T>& w,
+                                   const kernels::LinearForwardArgs<T, float>& args) {
   Operate(
       "logits", [this](const auto&... a) { return cuda::LinearForward(products_, a..., stream_); },
-      Matrix::Of(w).weights(), rows, x, bias, y, LogitsStride(w.out()));
+      Matrix::Of(w).weights(), args);
 }
 
 template <typename T>
@@ -290,34 +291,31 @@ int64_t CudaBackend<T>::LogitsStride(int64_t columns) const {
 }
 
 template <typename T>
-void CudaBackend<T>::LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                             const float* bias, kernels::Activation activation,
-                                             T* pre, T* y) {
+void CudaBackend<T>::LinearActivationForward(const WeightMatrix<T>& w,
+                                             const kernels::LinearActivationForwardArgs<T>& args) {
   const Matrix& matrix = Matrix::Of(w);
-  const T* const rounded = matrix.Rounded(bias);
+  const kernels::LinearActivationForwardArgs<T, T> rounded = {
+      args.rows, args.x, matrix.Rounded(args.bias), args.activation, args.pre, args.y};
   Operate(
       "linear layer with activation",
       [this](const auto&... a) { return cuda::LinearActivationForward(products_, a..., stream_); },
-      matrix.weights(), rows, x, rounded, activation, pre, y);
+      matrix.weights(), rounded);
 }
 
 template <typename T>
-void CudaBackend<T>::LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
-                                         int64_t dy_stride, bool accumulate, T* dx) {
+void CudaBackend<T>::LinearInputGradient(const WeightMatrix<T>& w,
+                                         const kernels::LinearInputGradientArgs<T>& args) {
   Operate(
       "input gradient of a linear layer",
       [this](const auto&... a) { return cuda::LinearInputGradient(products_, a..., stream_); },
-      Matrix::Of(w).weights(), rows, dy, dy_stride, accumulate, dx);
+      Matrix::Of(w).weights(), args);
 }
 
 template <typename T>
-void CudaBackend<T>::LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                                          const T* dy, int64_t dy_stride, bool accumulate,
-                                          float* dw) {
+void CudaBackend<T>::LinearWeightGradient(const kernels::LinearWeightGradientArgs<T>& args) {
   Operate(
       "weight gradient of a linear layer",
-      [this](const auto&... a) { return cuda::LinearWeightGradient(products_, a..., stream_); },
-      w.order(), w.in(), w.out(), rows, x, dy, dy_stride, accumulate, dw);
+      [this](const auto& a) { return cuda::LinearWeightGradient(products_, a, stream_); }, args);
 }
 
 template <typename T>
@@ -338,124 +336,76 @@ void CudaBackend<T>::ActivationBackward(kernels::Activation activation, int64_t 
 }
 
 template <typename T>
-void CudaBackend<T>::AttentionForward(const kernels::AttentionShape& shape,
-                                      const kernels::AttentionOperands<const T>& in, float p,
-                                      const kernels::DropoutKey& key, T* out, float* log_sum_exp) {
+void CudaBackend<T>::AttentionForward(const kernels::AttentionForwardArgs<T>& args) {
   Operate(
-      "attention forward",
-      [this](const auto&... a) { return cuda::AttentionForward(a..., stream_); }, shape, in, p, key,
-      out, log_sum_exp);
+      "attention forward", [this](const auto& a) { return cuda::AttentionForward(a, stream_); },
+      args);
 }
 
 template <typename T>
-void CudaBackend<T>::AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
-                                       const kernels::AttentionOperands<const T>& in, const T* out,
-                                       const float* log_sum_exp, float p,
-                                       const kernels::DropoutKey& key,
-                                       const kernels::AttentionOperands<T>& gradient) {
+void CudaBackend<T>::AttentionBackward(const kernels::AttentionBackwardArgs<T>& args) {
   Operate(
-      "attention backward",
-      [this](const auto&... a) { return cuda::AttentionBackward(a..., stream_); }, shape, dout, in,
-      out, log_sum_exp, p, key, gradient);
+      "attention backward", [this](const auto& a) { return cuda::AttentionBackward(a, stream_); },
+      args);
 }
 
 template <typename T>
-void CudaBackend<T>::LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                                      const float* beta, T* y, float* mean, float* rstd) {
+void CudaBackend<T>::LayerNormForward(const kernels::LayerNormForwardArgs<T>& args) {
   Operate(
-      "layer norm forward",
-      [this](const auto&... a) { return cuda::LayerNormForward(a..., stream_); }, rows, width, x,
-      gamma, beta, y, mean, rstd);
+      "layer norm forward", [this](const auto& a) { return cuda::LayerNormForward(a, stream_); },
+      args);
 }
 
 template <typename T>
-void CudaBackend<T>::ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width,
-                                              const T* x, const T* residual, float p,
-                                              const kernels::DropoutKey& key, const float* gamma,
-                                              const float* beta, T* sum, T* y, float* mean,
-                                              float* rstd) {
+void CudaBackend<T>::ResidualLayerNormForward(
+    const kernels::ResidualLayerNormForwardArgs<T>& args) {
   Operate(
       "residual and layer norm forward",
-      [this](const auto&... a) { return cuda::ResidualLayerNormForward<T>(a..., stream_); },
-      samples, seq, width, x, static_cast<const float*>(nullptr), residual, p, key, gamma, beta,
-      sum, y, mean, rstd);
+      [this](const auto& a) { return cuda::ResidualLayerNormForward(a, stream_); }, args);
 }
 
 template <typename T>
-void CudaBackend<T>::LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
-                                       const float* gamma, const float* mean, const float* rstd,
-                                       bool accumulate, T* dx, float* dgamma, float* dbeta) {
+void CudaBackend<T>::LayerNormBackward(const kernels::LayerNormBackwardArgs<T>& args) {
   Operate(
-      "layer norm backward",
-      [this](const auto&... a) { return cuda::LayerNormBackward(a..., stream_); }, rows, width, dy,
-      x, gamma, mean, rstd, accumulate, dx, dgamma, dbeta);
+      "layer norm backward", [this](const auto& a) { return cuda::LayerNormBackward(a, stream_); },
+      args);
 }
 
 template <typename T>
-void CudaBackend<T>::DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x,
-                                const T* residual, float p, const kernels::DropoutKey& key, T* y) {
+void CudaBackend<T>::DropoutAdd(const kernels::DropoutAddArgs<T>& args) {
   Operate(
-      "dropout forward", [this](const auto&... a) { return cuda::DropoutAdd(a..., stream_); },
-      samples, elements_per_sample, x, residual, p, key, y);
+      "dropout", [this](const auto& a) { return cuda::DropoutAdd(a, stream_); }, args);
 }
 
 template <typename T>
-void CudaBackend<T>::DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy,
-                                     float p, const kernels::DropoutKey& key, T* dx) {
+void CudaBackend<T>::EmbeddingForward(const kernels::EmbeddingForwardArgs<float, T>& args) {
   Operate(
-      "dropout backward", [this](const auto&... a) { return cuda::DropoutBackward(a..., stream_); },
-      samples, elements_per_sample, dy, p, key, dx);
+      "embedding forward", [this](const auto& a) { return cuda::EmbeddingForward(a, stream_); },
+      args);
 }
 
 template <typename T>
-void CudaBackend<T>::EmbeddingForward(int64_t samples, int64_t seq, int64_t width,
-                                      const int32_t* tokens, const float* wte, const float* wpe,
-                                      T* out) {
-  Operate(
-      "embedding forward",
-      [this](const auto&... a) { return cuda::EmbeddingForward(a..., stream_); }, samples, seq,
-      width, tokens, wte, wpe, out);
-}
-
-template <typename T>
-void CudaBackend<T>::EmbeddingForward(int64_t samples, int64_t seq, int64_t width,
-                                      const int32_t* tokens, const Bf16* wte, const Bf16* wpe,
-                                      T* out) {
+void CudaBackend<T>::EmbeddingForward(const kernels::EmbeddingForwardArgs<Bf16, T>& args) {
   if constexpr (std::is_same_v<T, Bf16>) {
     Operate(
-        "embedding forward",
-        [this](const auto&... a) { return cuda::EmbeddingForward(a..., stream_); }, samples, seq,
-        width, tokens, wte, wpe, out);
+        "embedding forward", [this](const auto& a) { return cuda::EmbeddingForward(a, stream_); },
+        args);
   } else {
     TUG_CHECK(false) << "bf16 weights of a model of floats";
   }
 }
 
 template <typename T>
-void CudaBackend<T>::EmbeddingBackward(int64_t samples, int64_t seq, int64_t width,
-                                       const int32_t* tokens, const T* dout, float* dwte,
-                                       float* dwpe) {
+void CudaBackend<T>::EmbeddingBackward(const kernels::EmbeddingBackwardArgs<T>& args) {
   Operate(
-      "embedding backward",
-      [this](const auto&... a) { return cuda::EmbeddingBackward(a..., stream_); }, samples, seq,
-      width, tokens, dout, dwte, dwpe);
+      "embedding backward", [this](const auto& a) { return cuda::EmbeddingBackward(a, stream_); },
+      args);
 }
 
 template <typename T>
-void CudaBackend<T>::CrossEntropy(int64_t rows, int64_t vocab, const float* logits,
-                                  const int32_t* targets, const kernels::Objective& objective,
-                                  T* gradient, float* losses, uint8_t* correct) {
+void CudaBackend<T>::CrossEntropy(const kernels::CrossEntropyArgs<T>& args) {
   Operate(
-      "cross-entropy", [this](const auto&... a) { return cuda::CrossEntropy(a..., stream_); }, rows,
-      vocab, LogitsStride(vocab), logits, targets, objective, gradient, losses, correct);
-}
-
-template <typename T>
-void CudaBackend<T>::CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
-                                      const int32_t* targets, float* losses, uint8_t* correct) {
-  Operate(
-      "cross-entropy", [this](const auto&... a) { return cuda::CrossEntropyLoss(a..., stream_); },
-      rows, vocab, LogitsStride(vocab), logits, targets, losses, correct);
+      "cross-entropy", [this](const auto& a) { return cuda::CrossEntropy(a, stream_); }, args);
 }
 
 template class CudaBackend<float>;

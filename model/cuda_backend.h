@@ -53,56 +53,32 @@ class CudaBackend final : public Backend<T> {
                                              kernels::WeightOrder order) override;
   void FloatFromBf16(const kernels::Bf16* src, float* dst, int64_t n) override;
 
-  void LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
-                     T* y) override;
-  void LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
-                     float* y) override;
+  void LinearForward(const WeightMatrix<T>& w, const kernels::LinearForwardArgs<T>& args) override;
+  void LogitsForward(const WeightMatrix<T>& w,
+                     const kernels::LinearForwardArgs<T, float>& args) override;
   int64_t LogitsStride(int64_t columns) const override;
   int64_t LogitsGradientBytes() const override { return kGpuLogitsGradientBytes; }
-  void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                               const float* bias, kernels::Activation activation, T* pre,
-                               T* y) override;
-  void LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy, int64_t dy_stride,
-                           bool accumulate, T* dx) override;
-  void LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x, const T* dy,
-                            int64_t dy_stride, bool accumulate, float* dw) override;
+  void LinearActivationForward(const WeightMatrix<T>& w,
+                               const kernels::LinearActivationForwardArgs<T>& args) override;
+  void LinearInputGradient(const WeightMatrix<T>& w,
+                           const kernels::LinearInputGradientArgs<T>& args) override;
+  void LinearWeightGradient(const kernels::LinearWeightGradientArgs<T>& args) override;
   void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
                     float* dbias) override;
   void ActivationBackward(kernels::Activation activation, int64_t n, const T* dy, const T* pre,
                           T* dx) override;
 
-  void AttentionForward(const kernels::AttentionShape& shape,
-                        const kernels::AttentionOperands<const T>& in, float p,
-                        const kernels::DropoutKey& key, T* out, float* log_sum_exp) override;
-  void AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
-                         const kernels::AttentionOperands<const T>& in, const T* out,
-                         const float* log_sum_exp, float p, const kernels::DropoutKey& key,
-                         const kernels::AttentionOperands<T>& gradient) override;
-  void LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                        const float* beta, T* y, float* mean, float* rstd) override;
-  void ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
-                                const T* residual, float p, const kernels::DropoutKey& key,
-                                const float* gamma, const float* beta, T* sum, T* y, float* mean,
-                                float* rstd) override;
-  void LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x, const float* gamma,
-                         const float* mean, const float* rstd, bool accumulate, T* dx,
-                         float* dgamma, float* dbeta) override;
-  void DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x, const T* residual,
-                  float p, const kernels::DropoutKey& key, T* y) override;
-  void DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy, float p,
-                       const kernels::DropoutKey& key, T* dx) override;
+  void AttentionForward(const kernels::AttentionForwardArgs<T>& args) override;
+  void AttentionBackward(const kernels::AttentionBackwardArgs<T>& args) override;
+  void LayerNormForward(const kernels::LayerNormForwardArgs<T>& args) override;
+  void ResidualLayerNormForward(const kernels::ResidualLayerNormForwardArgs<T>& args) override;
+  void LayerNormBackward(const kernels::LayerNormBackwardArgs<T>& args) override;
+  void DropoutAdd(const kernels::DropoutAddArgs<T>& args) override;
 
-  void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                        const float* wte, const float* wpe, T* out) override;
-  void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                        const kernels::Bf16* wte, const kernels::Bf16* wpe, T* out) override;
-  void EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                         const T* dout, float* dwte, float* dwpe) override;
-  void CrossEntropy(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-                    const kernels::Objective& objective, T* gradient, float* losses,
-                    uint8_t* correct) override;
-  void CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-                        float* losses, uint8_t* correct) override;
+  void EmbeddingForward(const kernels::EmbeddingForwardArgs<float, T>& args) override;
+  void EmbeddingForward(const kernels::EmbeddingForwardArgs<kernels::Bf16, T>& args) override;
+  void EmbeddingBackward(const kernels::EmbeddingBackwardArgs<T>& args) override;
+  void CrossEntropy(const kernels::CrossEntropyArgs<T>& args) override;
 
  private:
   class Matrix;

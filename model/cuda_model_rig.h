@@ -59,8 +59,10 @@ class CudaModelRig {
     for (size_t b = 0; b < weights_.size(); ++b) {
       float* const w = weights_[b].As<float>();
       const absl::Status status = kernels::cuda::AdamWStep(
-          static_cast<int64_t>(Floats(weights_[b]).size()), params, gradients_[b].As<float>(), w, w,
-          m_[b].As<float>(), v_[b].As<float>(), nullptr, stream());
+          params,
+          {static_cast<int64_t>(Floats(weights_[b]).size()), gradients_[b].As<float>(), w, w,
+           m_[b].As<float>(), v_[b].As<float>()},
+          stream());
       EXPECT_TRUE(status.ok()) << status;
     }
     Bind();

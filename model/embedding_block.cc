@@ -37,8 +37,8 @@ void EmbeddingBlock<T>::Forward(const Pass<T>& pass) {
     const auto forward = [&]<typename W>(std::span<const W> wte, std::span<const W> wpe) {
       const OpTimer timer(pass.profile, Op::kEmbedding,
                           EmbeddingWork(pass, shape_.width, sizeof(W)));
-      pass.backend.EmbeddingForward(pass.samples, pass.seq, shape_.width, Tokens(pass), wte.data(),
-                                    wpe.data(), out_);
+      pass.backend.EmbeddingForward(kernels::EmbeddingForwardArgs<W, T>{
+          pass.samples, pass.seq, shape_.width, Tokens(pass), wte.data(), wpe.data(), out_});
     };
     if (!wte_.rows.fp32.empty()) {
       forward(wte_.rows.fp32, wpe_.rows.fp32);
@@ -48,8 +48,7 @@ void EmbeddingBlock<T>::Forward(const Pass<T>& pass) {
   }
   if (pass.p == 0) return;
   const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(2 * pass.rows() * shape_.width));
-  pass.backend.DropoutAdd(pass.samples, pass.seq * shape_.width, out_, /*residual=*/nullptr, pass.p,
-                          pass.Key(site_), out_);
+  pass.backend.DropoutAdd(pass.Dropout(shape_.width, site_, out_, /*residual=*/nullptr, out_));
 }
 
 template <typename T>
@@ -57,8 +56,8 @@ void EmbeddingBlock<T>::Backward(const Pass<T>& pass) {
   this->parameters_.PrepareBackward(pass);
   if (pass.p > 0) {
     const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(2 * pass.rows() * shape_.width));
-    pass.backend.DropoutBackward(pass.samples, pass.seq * shape_.width, gradient_, pass.p,
-                                 pass.Key(site_), gradient_);
+    pass.backend.DropoutAdd(
+        pass.Dropout(shape_.width, site_, gradient_, /*residual=*/nullptr, gradient_));
   }
   // Gradients are read and written.
   const OpTimer timer(pass.profile, Op::kEmbedding,
@@ -69,8 +68,8 @@ void EmbeddingBlock<T>::Backward(const Pass<T>& pass) {
     }
     pass.backend.FillZero(wpe_.gradient, wpe_.rows.size() * sizeof(float));
   }
-  pass.backend.EmbeddingBackward(pass.samples, pass.seq, shape_.width, Tokens(pass), gradient_,
-                                 wte_.gradient, wpe_.gradient);
+  pass.backend.EmbeddingBackward({pass.samples, pass.seq, shape_.width, Tokens(pass), gradient_,
+                                  wte_.gradient, wpe_.gradient});
 }
 
 template <typename T>

@@ -165,7 +165,11 @@ void Generator::State::Normalize(int64_t rows, const Norm<float>& norm, const fl
 
 void Generator::State::AddBranch(int64_t rows) {
   float* const stream = arrays.stream.data();
-  backend.DropoutAdd(1, rows * shape.width, arrays.branch.data(), stream, /*p=*/0, {}, stream);
+  backend.DropoutAdd({.samples = 1,
+                      .elements_per_sample = rows * shape.width,
+                      .x = arrays.branch.data(),
+                      .residual = stream,
+                      .y = stream});
 }
 
 void Generator::State::AttentionBranch(int64_t rows, const float* x, Layer& layer) {
@@ -187,12 +191,14 @@ void Generator::State::AttentionBranch(int64_t rows, const float* x, Layer& laye
                                         .heads = shape.heads,
                                         .head_dim = dim,
                                         .causal = true};
-    backend.AttentionForward(whole, {qkv, keys, values, 3 * c, c}, /*p=*/0, {}, mixed,
-                             arrays.log_sum_exp.data());
+    backend.AttentionForward({.shape = whole,
+                              .in = {qkv, keys, values, 3 * c, c},
+                              .out = mixed,
+                              .log_sum_exp = arrays.log_sum_exp.data()});
   } else {
     for (int64_t row = 0; row < rows; ++row) {
-      kernels::AttentionOfOneQuery(pool, past + row + 1, shape.heads, dim, qkv + row * 3 * c, keys,
-                                   values, mixed + row * c);
+      kernels::AttentionOfOneQuery(pool, {past + row + 1, shape.heads, dim, qkv + row * 3 * c, keys,
+                                          values, mixed + row * c});
     }
   }
   layer.attention_projection.Forward(pass, rows, mixed, arrays.branch.data());
@@ -226,13 +232,14 @@ void Generator::State::Read(std::span<const int32_t> tokens) {
     TUG_CHECK(token >= 0 && token < shape.symbols) << "token " << token;
   }
   arrays.Reserve(shape, rows);
-  backend.EmbeddingForward(1, rows, shape.width, tokens.data(), ends.wte.rows.fp32.data(),
-                           ends.wpe.rows.fp32.data() + past * shape.width, arrays.stream.data());
+  backend.EmbeddingForward(kernels::EmbeddingForwardArgs<float, float>{
+      1, rows, shape.width, tokens.data(), ends.wte.rows.fp32.data(),
+      ends.wpe.rows.fp32.data() + past * shape.width, arrays.stream.data()});
   for (Layer& layer : layers) ReadLayer(rows, layer);
   read.insert(read.end(), tokens.begin(), tokens.end());
   Normalize(1, ends.ln_f, arrays.stream.data() + (rows - 1) * shape.width, arrays.normed.data());
-  backend.LogitsForward(*ends.head.weights, 1, arrays.normed.data(), /*bias=*/nullptr,
-                        logits.data());
+  backend.LogitsForward(*ends.head.weights,
+                        {1, arrays.normed.data(), /*bias=*/nullptr, logits.data(), shape.symbols});
 }
 
 absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(

@@ -77,8 +77,8 @@ void LayerBlock<T>::Connect() {
 template <typename T>
 void LayerBlock<T>::AddResidual(const Pass<T>& pass, const Part& part) {
   const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(3 * pass.rows() * width_));
-  pass.backend.DropoutAdd(pass.samples, pass.seq * width_, activations_.branch, part.stream, pass.p,
-                          pass.Key(part.output_site), part.sum);
+  pass.backend.DropoutAdd(
+      pass.Dropout(width_, part.output_site, activations_.branch, part.stream, part.sum));
 }
 
 // A residual sum and the LayerNorm that reads it are one kernel: with PRE it is the next branch's.
@@ -124,8 +124,8 @@ const T* LayerBlock<T>::BranchGradient(const Pass<T>& pass, const Part& part) {
   if (pass.p == 0) return gradient_;
   const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(2 * pass.rows() * width_));
   T* const dy = activations_.branch_gradient;
-  pass.backend.DropoutBackward(pass.samples, pass.seq * width_, gradient_, pass.p,
-                               pass.Key(part.output_site), dy);
+  pass.backend.DropoutAdd(
+      pass.Dropout(width_, part.output_site, gradient_, /*residual=*/nullptr, dy));
   return dy;
 }
 

@@ -24,20 +24,21 @@ class Linear {
   // x [rows, in], y [rows, out].
   void Forward(const Pass<T>& pass, int64_t rows, const T* x, T* y) const {
     const OpTimer timer(pass.profile, Op::kProductForward, {.flops = matrix_.Flops(rows)});
-    pass.backend.LinearForward(*matrix_.weights, rows, x, bias_.value, y);
+    pass.backend.LinearForward(*matrix_.weights, {rows, x, bias_.value, y, matrix_.out});
   }
   // y: rows of logits, as Backend::LogitsForward.
   void ForwardLogits(const Pass<T>& pass, int64_t rows, const T* x, float* y) const {
     const OpTimer timer(pass.profile, Op::kProductForward, {.flops = matrix_.Flops(rows)});
-    pass.backend.LogitsForward(*matrix_.weights, rows, x, bias_.value, y);
+    const int64_t stride = pass.backend.LogitsStride(matrix_.out);
+    pass.backend.LogitsForward(*matrix_.weights, {rows, x, bias_.value, y, stride});
   }
 
   // pre = x W + b, y = activation(pre).
   void ForwardActivation(const Pass<T>& pass, int64_t rows, const T* x,
                          kernels::Activation activation, T* pre, T* y) const {
     const OpTimer timer(pass.profile, Op::kProductForward, {.flops = matrix_.Flops(rows)});
-    pass.backend.LinearActivationForward(*matrix_.weights, rows, x, bias_.value, activation, pre,
-                                         y);
+    pass.backend.LinearActivationForward(*matrix_.weights,
+                                         {rows, x, bias_.value, activation, pre, y});
   }
 
   // dW (+)= x^T dy, db += column sums of dy; then dx = dy W^T, or with `add` dx += dy W^T. dx may
@@ -55,18 +56,17 @@ class Linear {
  private:
   void BackwardOfRows(const Pass<T>& pass, int64_t rows, const T* x, const T* dy, int64_t dy_stride,
                       bool add, T* dx) const {
-    const WeightMatrix<T>& w = *matrix_.weights;
     if (bias_.gradient != nullptr) {
       const OpTimer timer(pass.profile, Op::kBiasGradient, MovedWork<T>(rows * matrix_.out));
       pass.backend.BiasGradient(rows, matrix_.out, dy, dy_stride, bias_.gradient);
     }
     {
       const OpTimer timer(pass.profile, Op::kProductWeightGradient, {.flops = matrix_.Flops(rows)});
-      pass.backend.LinearWeightGradient(w, rows, x, dy, dy_stride, pass.batch.accumulate,
-                                        matrix_.gradient);
+      pass.backend.LinearWeightGradient(
+          matrix_.WeightGradient(rows, x, dy, dy_stride, pass.batch.accumulate));
     }
     const OpTimer timer(pass.profile, Op::kProductInputGradient, {.flops = matrix_.Flops(rows)});
-    pass.backend.LinearInputGradient(w, rows, dy, dy_stride, add, dx);
+    pass.backend.LinearInputGradient(*matrix_.weights, {rows, dy, dy_stride, add, dx});
   }
 
   Matrix<T> matrix_;

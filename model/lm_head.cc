@@ -35,7 +35,9 @@ void LmHead<T>::ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count,
   norm_.Forward(pass, count, stack_.out + first * shape_.width, input,
                 {arrays_.statistics.mean + at, arrays_.statistics.rstd + at});
   const OpTimer timer(pass.profile, Op::kHeadProducts, {.flops = matrix_.Flops(count)});
-  pass.backend.LogitsForward(*matrix_.weights, count, input, /*bias=*/nullptr, arrays_.logits);
+  const int64_t stride = pass.backend.LogitsStride(shape_.symbols);
+  pass.backend.LogitsForward(*matrix_.weights,
+                             {count, input, /*bias=*/nullptr, arrays_.logits, stride});
 }
 
 template <typename T>
@@ -47,9 +49,7 @@ void LmHead<T>::Forward(const Pass<T>& pass) {
     const int64_t count = std::min(arrays_.chunk_rows, pass.rows() - first);
     ComputeLogits(pass, first, count);
     const OpTimer timer(pass.profile, Op::kLoss, MovedWork<float>(count * shape_.symbols));
-    pass.backend.CrossEntropyLoss(count, shape_.symbols, arrays_.logits,
-                                  pass.inputs.targets + first, arrays_.losses + first,
-                                  arrays_.correct + first);
+    pass.backend.CrossEntropy(this->LossOf(pass, shape_.symbols, first, count));
   }
 }
 
@@ -67,10 +67,10 @@ template <typename T>
 void LmHead<T>::ComputeGradient(const Pass<T>& pass, int64_t first, int64_t count, int64_t at) {
   ComputeLogits(pass, first, count, at);
   const OpTimer timer(pass.profile, Op::kLoss, LossWork<T>(count * shape_.symbols));
-  const int64_t stride = pass.backend.LogitsStride(shape_.symbols);
-  pass.backend.CrossEntropy(count, shape_.symbols, arrays_.logits, pass.inputs.targets + first,
-                            objective_, arrays_.logits_gradient + at * stride,
-                            arrays_.losses + first, arrays_.correct + first);
+  kernels::CrossEntropyArgs<T> args = this->LossOf(pass, shape_.symbols, first, count);
+  args.objective = objective_;
+  args.gradient = arrays_.logits_gradient + at * args.stride;
+  pass.backend.CrossEntropy(args);
 }
 
 // 1. logits;  2. losses and dlogits, these for each chunk;  3. dhead (+)= dlogits^T ln_f;
@@ -83,11 +83,10 @@ void LmHead<T>::BackwardRows(const Pass<T>& pass, int64_t first, int64_t count) 
   {
     const OpTimer timer(pass.profile, Op::kHeadProducts, {.flops = 2 * matrix_.Flops(count)});
     const int64_t stride = pass.backend.LogitsStride(shape_.symbols);
-    pass.backend.LinearWeightGradient(*matrix_.weights, count, arrays_.input,
-                                      arrays_.logits_gradient, stride,
-                                      pass.batch.accumulate || first > 0, matrix_.gradient);
-    pass.backend.LinearInputGradient(*matrix_.weights, count, arrays_.logits_gradient, stride,
-                                     /*accumulate=*/false, branch_);
+    pass.backend.LinearWeightGradient(matrix_.WeightGradient(
+        count, arrays_.input, arrays_.logits_gradient, stride, pass.batch.accumulate || first > 0));
+    pass.backend.LinearInputGradient(
+        *matrix_.weights, {count, arrays_.logits_gradient, stride, /*accumulate=*/false, branch_});
   }
   norm_.Backward(pass, count, branch_, stack_.out + first * shape_.width, arrays_.statistics,
                  /*add=*/false, stack_.gradient + first * shape_.width);

@@ -114,11 +114,10 @@ class ActivationInputs final : public ComputeDevice {
   class Fp32 final : public CpuBackend<float> {
    public:
     explicit Fp32(ActivationInputs& inputs) : CpuBackend(inputs.pool_), inputs_(inputs) {}
-    void LinearActivationForward(const WeightMatrix<float>& w, int64_t rows, const float* x,
-                                 const float* bias, kernels::Activation activation, float* pre,
-                                 float* y) override {
-      CpuBackend::LinearActivationForward(w, rows, x, bias, activation, pre, y);
-      const std::span<const float> all(pre, static_cast<size_t>(rows * w.out()));
+    void LinearActivationForward(const WeightMatrix<float>& w,
+                                 const kernels::LinearActivationForwardArgs<float>& args) override {
+      CpuBackend::LinearActivationForward(w, args);
+      const std::span<const float> all(args.pre, static_cast<size_t>(args.rows * w.out()));
       const double scale = Norm2(all) / std::sqrt(static_cast<double>(all.size()));
       for (const float u : all) {
         inputs_.smallest_ = std::min(inputs_.smallest_, std::abs(u) / scale);
@@ -370,8 +369,8 @@ TEST_F(ModelCudaStep, StaysBesideTheCpuOverAdamWSteps) {
       params.gradient_scale = 1.0f / static_cast<float>(losses.targets);
       for (size_t b = 0; b < m.size(); ++b) {
         std::vector<float>& w = cpu.weights()[b];
-        kernels::AdamWStep(static_cast<int64_t>(w.size()), params, cpu.gradients()[b].data(),
-                           w.data(), w.data(), m[b].data(), v[b].data());
+        kernels::AdamWStep(params, {static_cast<int64_t>(w.size()), cpu.gradients()[b].data(),
+                                    w.data(), w.data(), m[b].data(), v[b].data()});
       }
       cpu.Bind();
       gpu.AdamWStep(params);

@@ -24,25 +24,34 @@ class Norm {
   void Forward(const Pass<T>& pass, int64_t rows, const T* x, T* y,
                NormStatistics statistics) const {
     const OpTimer timer(pass.profile, Op::kLayerNorm, MovedWork<T>(2 * rows * width_));
-    pass.backend.LayerNormForward(rows, width_, x, scale_.value, shift_.value, y, statistics.mean,
-                                  statistics.rstd);
+    pass.backend.LayerNormForward(
+        {rows, width_, x, scale_.value, shift_.value, y, statistics.mean, statistics.rstd});
   }
 
   // sum = residual + dropout(x), y = norm(sum).   All [rows of the pass, C].
   void ForwardSum(const Pass<T>& pass, const T* x, const T* residual, uint32_t site, T* sum, T* y,
                   NormStatistics statistics) const {
     const OpTimer timer(pass.profile, Op::kLayerNorm, MovedWork<T>(4 * pass.rows() * width_));
-    pass.backend.ResidualLayerNormForward(pass.samples, pass.seq, width_, x, residual, pass.p,
-                                          pass.Key(site), scale_.value, shift_.value, sum, y,
-                                          statistics.mean, statistics.rstd);
+    pass.backend.ResidualLayerNormForward({pass.Dropout(width_, site, x, residual, sum),
+                                           scale_.value, shift_.value, y, statistics.mean,
+                                           statistics.rstd});
   }
 
   // From dy and the x of the forward pass: dx, or with `add` dx +=. dx may be dy without `add`.
   void Backward(const Pass<T>& pass, int64_t rows, const T* dy, const T* x,
                 NormStatistics statistics, bool add, T* dx) const {
     const OpTimer timer(pass.profile, Op::kLayerNorm, MovedWork<T>((add ? 4 : 3) * rows * width_));
-    pass.backend.LayerNormBackward(rows, width_, dy, x, scale_.value, statistics.mean,
-                                   statistics.rstd, add, dx, scale_.gradient, shift_.gradient);
+    pass.backend.LayerNormBackward({.rows = rows,
+                                    .width = width_,
+                                    .dy = dy,
+                                    .x = x,
+                                    .gamma = scale_.value,
+                                    .mean = statistics.mean,
+                                    .rstd = statistics.rstd,
+                                    .accumulate = add,
+                                    .dx = dx,
+                                    .dgamma = scale_.gradient,
+                                    .dbeta = shift_.gradient});
   }
 
  private:

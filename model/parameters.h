@@ -37,6 +37,11 @@ struct Matrix {
   uint64_t CopyBytes() const { return weights != nullptr ? weights->copy_bytes() : 0; }
   // Of a product with `rows` rows.
   double Flops(int64_t rows) const { return 2.0 * static_cast<double>(rows * in * out); }
+  // Of the product that makes or, with `accumulate`, adds to the gradient.
+  kernels::LinearWeightGradientArgs<T> WeightGradient(int64_t rows, const T* x, const T* dy,
+                                                      int64_t dy_stride, bool accumulate) const {
+    return {in, out, order, rows, x, dy, dy_stride, accumulate, gradient};
+  }
 
   const int64_t in, out;
   const kernels::WeightOrder order;

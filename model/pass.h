@@ -29,6 +29,18 @@ struct Pass {
             .sample = batch.dropout.first_sample,
             .site = site};
   }
+  // y = residual + dropout(x), all [rows of the pass][width].
+  kernels::DropoutAddArgs<T> Dropout(int64_t width, uint32_t site, const T* x, const T* residual,
+                                     T* y) const {
+    return {.samples = samples,
+            .elements_per_sample = seq * width,
+            .width = width,
+            .x = x,
+            .residual = residual,
+            .p = p,
+            .key = Key(site),
+            .y = y};
+  }
 };
 
 }  // namespace tug

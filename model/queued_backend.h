@@ -94,39 +94,39 @@ class QueuedBackend final : public Backend<T> {
     Queue([=, this] { cpu_.FloatFromBf16(src, dst, n); });
   }
 
-  void LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
-                     T* y) override {
-    Queue([=, this, &w = Of(w)] { cpu_.LinearForward(w, rows, x, bias, y); });
+  void LinearForward(const WeightMatrix<T>& w, const kernels::LinearForwardArgs<T>& args) override {
+    Queue([=, this, &w = Of(w)] { cpu_.LinearForward(w, args); });
   }
-  void LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
-                     float* y) override {
+  void LogitsForward(const WeightMatrix<T>& w,
+                     const kernels::LinearForwardArgs<T, float>& args) override {
     Queue([=, this, &w = Of(w)] {
-      std::vector<float> dense(static_cast<size_t>(rows * w.out()));
-      cpu_.LogitsForward(w, rows, x, bias, dense.data());
-      Spread(rows, w.out(), dense.data(), y);
+      std::vector<float> dense(static_cast<size_t>(args.rows * w.out()));
+      cpu_.LogitsForward(w, {args.rows, args.x, args.bias, dense.data(), w.out()});
+      for (int64_t row = 0; row < args.rows; ++row) {
+        std::copy_n(dense.data() + row * w.out(), w.out(), args.y + row * args.y_stride);
+      }
     });
   }
   int64_t LogitsStride(int64_t columns) const override { return columns + kPadding; }
   int64_t LogitsGradientBytes() const override { return kGpuLogitsGradientBytes; }
-  void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
-                               const float* bias, kernels::Activation activation, T* pre,
-                               T* y) override {
+  void LinearActivationForward(const WeightMatrix<T>& w,
+                               const kernels::LinearActivationForwardArgs<T>& args) override {
+    Queue([=, this, &w = Of(w)] { cpu_.LinearActivationForward(w, args); });
+  }
+  void LinearInputGradient(const WeightMatrix<T>& w,
+                           const kernels::LinearInputGradientArgs<T>& args) override {
     Queue([=, this, &w = Of(w)] {
-      cpu_.LinearActivationForward(w, rows, x, bias, activation, pre, y);
+      const std::vector<T> dy = Dense(args.rows, w.out(), args.dy_stride, args.dy);
+      cpu_.LinearInputGradient(w, {args.rows, dy.data(), w.out(), args.accumulate, args.dx});
     });
   }
-  void LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy, int64_t dy_stride,
-                           bool accumulate, T* dx) override {
-    Queue([=, this, &w = Of(w)] {
-      const std::vector<T> dense = Dense(rows, w.out(), dy_stride, dy);
-      cpu_.LinearInputGradient(w, rows, dense.data(), w.out(), accumulate, dx);
-    });
-  }
-  void LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x, const T* dy,
-                            int64_t dy_stride, bool accumulate, float* dw) override {
-    Queue([=, this, &w = Of(w)] {
-      const std::vector<T> dense = Dense(rows, w.out(), dy_stride, dy);
-      cpu_.LinearWeightGradient(w, rows, x, dense.data(), w.out(), accumulate, dw);
+  void LinearWeightGradient(const kernels::LinearWeightGradientArgs<T>& args) override {
+    Queue([=, this] {
+      const std::vector<T> dy = Dense(args.rows, args.out, args.dy_stride, args.dy);
+      kernels::LinearWeightGradientArgs<T> dense = args;
+      dense.dy = dy.data();
+      dense.dy_stride = args.out;
+      cpu_.LinearWeightGradient(dense);
     });
   }
   void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
@@ -140,76 +140,36 @@ class QueuedBackend final : public Backend<T> {
     Queue([=, this] { cpu_.ActivationBackward(activation, n, dy, pre, dx); });
   }
 
-  void AttentionForward(const kernels::AttentionShape& shape,
-                        const kernels::AttentionOperands<const T>& in, float p,
-                        const kernels::DropoutKey& key, T* out, float* log_sum_exp) override {
-    Queue([=, this] { cpu_.AttentionForward(shape, in, p, key, out, log_sum_exp); });
+  void AttentionForward(const kernels::AttentionForwardArgs<T>& args) override {
+    Queue([=, this] { cpu_.AttentionForward(args); });
   }
-  void AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
-                         const kernels::AttentionOperands<const T>& in, const T* out,
-                         const float* log_sum_exp, float p, const kernels::DropoutKey& key,
-                         const kernels::AttentionOperands<T>& gradient) override {
-    Queue(
-        [=, this] { cpu_.AttentionBackward(shape, dout, in, out, log_sum_exp, p, key, gradient); });
+  void AttentionBackward(const kernels::AttentionBackwardArgs<T>& args) override {
+    Queue([=, this] { cpu_.AttentionBackward(args); });
   }
-  void LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
-                        const float* beta, T* y, float* mean, float* rstd) override {
-    Queue([=, this] { cpu_.LayerNormForward(rows, width, x, gamma, beta, y, mean, rstd); });
+  void LayerNormForward(const kernels::LayerNormForwardArgs<T>& args) override {
+    Queue([=, this] { cpu_.LayerNormForward(args); });
   }
-  void ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
-                                const T* residual, float p, const kernels::DropoutKey& key,
-                                const float* gamma, const float* beta, T* sum, T* y, float* mean,
-                                float* rstd) override {
-    Queue([=, this] {
-      cpu_.ResidualLayerNormForward(samples, seq, width, x, residual, p, key, gamma, beta, sum, y,
-                                    mean, rstd);
-    });
+  void ResidualLayerNormForward(const kernels::ResidualLayerNormForwardArgs<T>& args) override {
+    Queue([=, this] { cpu_.ResidualLayerNormForward(args); });
   }
-  void LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x, const float* gamma,
-                         const float* mean, const float* rstd, bool accumulate, T* dx,
-                         float* dgamma, float* dbeta) override {
-    Queue([=, this] {
-      cpu_.LayerNormBackward(rows, width, dy, x, gamma, mean, rstd, accumulate, dx, dgamma, dbeta);
-    });
+  void LayerNormBackward(const kernels::LayerNormBackwardArgs<T>& args) override {
+    Queue([=, this] { cpu_.LayerNormBackward(args); });
   }
-  void DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x, const T* residual,
-                  float p, const kernels::DropoutKey& key, T* y) override {
-    Queue([=, this] { cpu_.DropoutAdd(samples, elements_per_sample, x, residual, p, key, y); });
-  }
-  void DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy, float p,
-                       const kernels::DropoutKey& key, T* dx) override {
-    Queue([=, this] { cpu_.DropoutBackward(samples, elements_per_sample, dy, p, key, dx); });
+  void DropoutAdd(const kernels::DropoutAddArgs<T>& args) override {
+    Queue([=, this] { cpu_.DropoutAdd(args); });
   }
 
-  void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                        const float* wte, const float* wpe, T* out) override {
-    Queue([=, this] { cpu_.EmbeddingForward(samples, seq, width, tokens, wte, wpe, out); });
+  void EmbeddingForward(const kernels::EmbeddingForwardArgs<float, T>& args) override {
+    Queue([=, this] { cpu_.EmbeddingForward(args); });
   }
-  void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                        const kernels::Bf16* wte, const kernels::Bf16* wpe, T* out) override {
-    Queue([=, this] { cpu_.EmbeddingForward(samples, seq, width, tokens, wte, wpe, out); });
+  void EmbeddingForward(const kernels::EmbeddingForwardArgs<kernels::Bf16, T>& args) override {
+    Queue([=, this] { cpu_.EmbeddingForward(args); });
   }
-  void EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
-                         const T* dout, float* dwte, float* dwpe) override {
-    Queue([=, this] { cpu_.EmbeddingBackward(samples, seq, width, tokens, dout, dwte, dwpe); });
+  void EmbeddingBackward(const kernels::EmbeddingBackwardArgs<T>& args) override {
+    Queue([=, this] { cpu_.EmbeddingBackward(args); });
   }
-  void CrossEntropy(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-                    const kernels::Objective& objective, T* gradient, float* losses,
-                    uint8_t* correct) override {
-    Queue([=, this] {
-      const std::vector<float> dense = Dense(rows, vocab, LogitsStride(vocab), logits);
-      std::vector<T> dense_gradient(dense.size());
-      cpu_.CrossEntropy(rows, vocab, dense.data(), targets, objective, dense_gradient.data(),
-                        losses, correct);
-      Spread(rows, vocab, dense_gradient.data(), gradient);
-    });
-  }
-  void CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-                        float* losses, uint8_t* correct) override {
-    Queue([=, this] {
-      const std::vector<float> dense = Dense(rows, vocab, LogitsStride(vocab), logits);
-      cpu_.CrossEntropyLoss(rows, vocab, dense.data(), targets, losses, correct);
-    });
+  void CrossEntropy(const kernels::CrossEntropyArgs<T>& args) override {
+    Queue([=, this] { cpu_.CrossEntropy(args); });
   }
 
  private:
@@ -239,20 +199,13 @@ class QueuedBackend final : public Backend<T> {
   static const WeightMatrix<T>& Of(const WeightMatrix<T>& matrix) {
     return static_cast<const QueuedMatrix&>(matrix).matrix();
   }
-  // Rows one after another, from rows `stride` apart; and from such to rows of logits.
-  template <typename U>
-  static std::vector<U> Dense(int64_t rows, int64_t columns, int64_t stride, const U* from) {
-    std::vector<U> dense(static_cast<size_t>(rows * columns));
+  // Rows one after another, from rows `stride` apart.
+  static std::vector<T> Dense(int64_t rows, int64_t columns, int64_t stride, const T* from) {
+    std::vector<T> dense(static_cast<size_t>(rows * columns));
     for (int64_t row = 0; row < rows; ++row) {
       std::copy_n(from + row * stride, columns, dense.data() + row * columns);
     }
     return dense;
-  }
-  template <typename U>
-  void Spread(int64_t rows, int64_t columns, const U* dense, U* to) const {
-    for (int64_t row = 0; row < rows; ++row) {
-      std::copy_n(dense + row * columns, columns, to + row * LogitsStride(columns));
-    }
   }
 
   void Queue(std::function<void()> operation) {

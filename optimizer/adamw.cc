@@ -39,9 +39,10 @@ void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
   TUG_CHECK(gradient.size() == weights_in.size() && gradient.size() == weights_out.size() &&
             gradient.size() == m.size() && gradient.size() == v.size());
   TUG_CHECK(weights_out_bf16.empty() || weights_out_bf16.size() == gradient.size());
-  kernels::AdamWStep(static_cast<int64_t>(gradient.size()), AdamWParamsAt(config_, step),
-                     gradient.data(), weights_in.data(), weights_out.data(), m.data(), v.data(),
-                     weights_out_bf16.empty() ? nullptr : weights_out_bf16.data());
+  kernels::AdamWStep(AdamWParamsAt(config_, step),
+                     {static_cast<int64_t>(gradient.size()), gradient.data(), weights_in.data(),
+                      weights_out.data(), m.data(), v.data(),
+                      weights_out_bf16.empty() ? nullptr : weights_out_bf16.data()});
 }
 
 }  // namespace tug

@@ -18,9 +18,9 @@ void Sgd::Update(const UpdateStep& step, const UpdateSpans& spans) const {
   params.nesterov = sgd.nesterov();
   params.weight_decay = step.weight_decay ? static_cast<float>(sgd.weight_decay()) : 0.0f;
   params.gradient_scale = step.gradient_scale;
-  kernels::SgdStep(static_cast<int64_t>(gradient.size()), params, gradient.data(),
-                   weights_in.data(), weights_out.data(), m.data(),
-                   weights_out_bf16.empty() ? nullptr : weights_out_bf16.data());
+  kernels::SgdStep(params, {static_cast<int64_t>(gradient.size()), gradient.data(),
+                            weights_in.data(), weights_out.data(), m.data(),
+                            weights_out_bf16.empty() ? nullptr : weights_out_bf16.data()});
 }
 
 }  // namespace tug

@@ -147,9 +147,10 @@ absl::Status SoloGpu::Update(uint64_t clock, float gradient_scale) {
     float* const weights = state.weights.As<float>() + run.begin;
     step.weight_decay = run.weight_decay;
     RETURN_IF_ERROR(kernels::cuda::AdamWStep(
-        static_cast<int64_t>(run.end - run.begin), AdamWParamsAt(optimizer_, step),
-        state.gradient.As<float>() + run.begin, weights, weights, state.m.As<float>() + run.begin,
-        state.v.As<float>() + run.begin, nullptr, stream()));
+        AdamWParamsAt(optimizer_, step),
+        {static_cast<int64_t>(run.end - run.begin), state.gradient.As<float>() + run.begin, weights,
+         weights, state.m.As<float>() + run.begin, state.v.As<float>() + run.begin},
+        stream()));
   }
   Bind();
   return absl::OkStatus();
