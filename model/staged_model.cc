@@ -121,10 +121,20 @@ class StagedModel final : public Model, public PassTracer {
     Event sent;                       // on push_: the gradient
   };
 
-  StagedModel(int gpu, std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
-              bool bf16_weights, std::unique_ptr<GpuPeers> peers, GradientEncoder* encoder,
-              DeviceBuffer weights, DeviceBuffer gradients, Stream pull, Stream push,
-              std::vector<Block> blocks);
+  // What a model is made of.
+  struct Parts {
+    int gpu;
+    std::unique_ptr<CudaDevice> device;
+    bool bf16_weights;
+    std::unique_ptr<GpuPeers> peers;  // null: there are none
+    GradientEncoder* encoder;         // null: gradients are copied as they are
+    DeviceBuffer weights, gradients;  // of all blocks
+    Stream pull, push;
+    std::vector<Block> blocks;
+    std::unique_ptr<Model> inner;
+  };
+
+  explicit StagedModel(Parts parts);
 
   Block& of(int block) { return blocks_[static_cast<size_t>(block)]; }
   const Stream& compute() const { return device_->compute_stream(); }
@@ -159,9 +169,9 @@ class StagedModel final : public Model, public PassTracer {
   const int gpu_;
   const std::unique_ptr<CudaDevice> device_;
   const bool bf16_weights_;
-  const std::unique_ptr<GpuPeers> peers_;   // null: there are none
-  GradientEncoder* const encoder_;          // null: gradients are copied as they are
-  const DeviceBuffer weights_, gradients_;  // of all blocks
+  const std::unique_ptr<GpuPeers> peers_;
+  GradientEncoder* const encoder_;
+  const DeviceBuffer weights_, gradients_;
   const Stream pull_, push_;
   std::vector<Block> blocks_;
   const std::unique_ptr<Model> inner_;
@@ -208,29 +218,33 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(int gpu,
   TUG_CHECK_EQ(weights_begin, plan.weights);
   TUG_CHECK_EQ(gradients_begin, plan.gradients);
   const bool has_peers = peers != nullptr;
-  auto model = absl::WrapUnique(
-      new StagedModel(gpu, std::move(device), std::move(inner), options.bf16_weights,
-                      std::move(peers), options.encoder, std::move(weights), std::move(gradients),
-                      std::move(pull), std::move(push), std::move(blocks)));
+  auto model = absl::WrapUnique(new StagedModel({.gpu = gpu,
+                                                 .device = std::move(device),
+                                                 .bf16_weights = options.bf16_weights,
+                                                 .peers = std::move(peers),
+                                                 .encoder = options.encoder,
+                                                 .weights = std::move(weights),
+                                                 .gradients = std::move(gradients),
+                                                 .pull = std::move(pull),
+                                                 .push = std::move(push),
+                                                 .blocks = std::move(blocks),
+                                                 .inner = std::move(inner)}));
   if (has_peers) RETURN_IF_ERROR(model->Rehearse(options.model));
   return model;
 }
 
-StagedModel::StagedModel(int gpu, std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
-                         bool bf16_weights, std::unique_ptr<GpuPeers> peers,
-                         GradientEncoder* encoder, DeviceBuffer weights, DeviceBuffer gradients,
-                         Stream pull, Stream push, std::vector<Block> blocks)
-    : gpu_(gpu),
-      device_(std::move(device)),
-      bf16_weights_(bf16_weights),
-      peers_(std::move(peers)),
-      encoder_(encoder),
-      weights_(std::move(weights)),
-      gradients_(std::move(gradients)),
-      pull_(std::move(pull)),
-      push_(std::move(push)),
-      blocks_(std::move(blocks)),
-      inner_(std::move(inner)) {
+StagedModel::StagedModel(Parts parts)
+    : gpu_(parts.gpu),
+      device_(std::move(parts.device)),
+      bf16_weights_(parts.bf16_weights),
+      peers_(std::move(parts.peers)),
+      encoder_(parts.encoder),
+      weights_(std::move(parts.weights)),
+      gradients_(std::move(parts.gradients)),
+      pull_(std::move(parts.pull)),
+      push_(std::move(parts.push)),
+      blocks_(std::move(parts.blocks)),
+      inner_(std::move(parts.inner)) {
   for (int b = 0; b < num_blocks(); ++b) inner_->BindGradient(b, of(b).gradient);
 }
 
