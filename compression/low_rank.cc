@@ -168,8 +168,9 @@ HWY_INLINE FloatVector SetFrom(const float* at) {
 // kRows whole rows, or a part of one, of P Q^T. The bits of the largest magnitude go into
 // `largest`.
 template <DecodeTo kTo, int64_t kRows>
-HWY_INLINE void ExpandRows(int64_t n, int64_t columns, int64_t rows, const float* p, const float* q,
+HWY_INLINE void ExpandRows(const MatrixShape& shape, int64_t n, const float* p, const float* q,
                            int64_t rank, float* x, IntVector& largest) {
+  const int64_t columns = shape.columns, rows = shape.rows();
   for (int64_t c = 0; c < n; c += kLanes) {
     FloatVector sums[kRows];
     const auto first = LoadUpTo(q + c, n - c);
@@ -200,11 +201,11 @@ HWY_INLINE bool ExpandTo(const MatrixShape& shape, const float* p, const float* 
   auto largest = hn::Zero(IntTag());
   int64_t row = 0;
   for (; (row + kRows) * columns <= shape.elements; row += kRows) {
-    ExpandRows<kTo, kRows>(columns, columns, rows, p + row, q, rank, x + row * columns, largest);
+    ExpandRows<kTo, kRows>(shape, columns, p + row, q, rank, x + row * columns, largest);
   }
   for (; row < rows; ++row) {
     const int64_t n = std::min(columns, shape.elements - row * columns);
-    ExpandRows<kTo, 1>(n, columns, rows, p + row, q, rank, x + row * columns, largest);
+    ExpandRows<kTo, 1>(shape, n, p + row, q, rank, x + row * columns, largest);
   }
   return IsFinite(largest);
 }

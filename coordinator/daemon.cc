@@ -81,10 +81,11 @@ absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, Metric
   ASSIGN_OR_RETURN(
       RunExports exports,
       RunExports::Open(job.config, {.run_dir = job.run_dir, .start = start, .taken_up = taken_up}));
-  return std::make_unique<RunReporter>(std::move(metrics), std::move(exports),
-                                       in_log ? nullptr : ProgressLine::Output(WriteStandardError),
-                                       !in_log && StandardErrorIsTerminal(), job.run_dir,
-                                       Title(job.config, job.run_dir), job.config, job.began);
+  RunReporter::Screen screen = {.out = in_log ? nullptr : ProgressLine::Output(WriteStandardError),
+                                .terminal = !in_log && StandardErrorIsTerminal()};
+  return std::make_unique<RunReporter>(std::move(metrics), std::move(exports), std::move(screen),
+                                       job.run_dir, Title(job.config, job.run_dir), job.config,
+                                       job.began);
 }
 
 // Where others ask what listens at `address`: a wildcard is no address for them.

@@ -72,7 +72,8 @@ class JobLoopTest : public ::testing::Test {
     RunReporter reporter(
         MetricsLog::Continue(path, 1, 0).value(),
         RunExports::Open(options_.config, {.run_dir = root_.string(), .taken_up = true}).value(),
-        WriteStandardError, false, root_.string(), "title", options_.config, absl::UnixEpoch());
+        {.out = WriteStandardError, .terminal = false}, root_.string(), "title", options_.config,
+        absl::UnixEpoch());
     const CoordinatorDaemonOptions daemon;
     JobLoop loop(reporter, options_.config, root_.string(), daemon);
     auto again = std::make_unique<Coordinator>(options_);

@@ -26,12 +26,18 @@ namespace tug {
 // Not thread-safe, but for `totals`.
 class RunReporter {
  public:
-  // `out`: as ProgressLine's. `config`: resolved. `begin`: when the coordinator began.
-  RunReporter(MetricsLog metrics, RunExports exports, ProgressLine::Output out, bool terminal,
-              std::string run_dir, std::string title, const JobConfig& config, absl::Time begin)
+  // Parameters of ProgressLine.
+  struct Screen {
+    ProgressLine::Output out;
+    bool terminal;
+  };
+
+  // `config`: resolved. `begin`: when the coordinator began.
+  RunReporter(MetricsLog metrics, RunExports exports, Screen screen, std::string run_dir,
+              std::string title, const JobConfig& config, absl::Time begin)
       : metrics_(std::move(metrics)),
         exports_(std::move(exports)),
-        line_(std::move(out), terminal, config.train().steps(),
+        line_(std::move(screen.out), screen.terminal, config.train().steps(),
               config.replay().resolved_profile().name()),
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),

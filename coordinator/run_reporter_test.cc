@@ -28,11 +28,11 @@ class RunReporterTest : public ::testing::Test {
   // Of a job that took `taken` steps, evaluated the last of them, and ended at `step`.
   std::string SummaryOf(uint64_t taken, uint64_t step) {
     std::string said;
-    RunReporter reporter(
-        MetricsLog::Open((root_ / "metrics.jsonl").string(), 1).value(),
-        RunExports::Open(config_, {.run_dir = root_.string()}).value(),
-        [&said](absl::string_view text) { absl::StrAppend(&said, text); }, false, root_.string(),
-        "title", config_, absl::UnixEpoch());
+    RunReporter reporter(MetricsLog::Open((root_ / "metrics.jsonl").string(), 1).value(),
+                         RunExports::Open(config_, {.run_dir = root_.string()}).value(),
+                         {.out = [&said](absl::string_view text) { absl::StrAppend(&said, text); },
+                          .terminal = false},
+                         root_.string(), "title", config_, absl::UnixEpoch());
     StepMetrics metrics;
     metrics.step = taken;
     metrics.loss = 1.25;

@@ -46,24 +46,29 @@ Points FirstOfEach(const Points& points) {
 
 using CostAt = ExchangeCost (*)(const ExchangePoint& of, double x, const ExchangePoint& fixed);
 
-// A curve for each name over the `xs`, with `fixed` for what does not change along them, and a dot
+struct Axis {
+  const char* name;
+  std::vector<double> xs;
+  double scale;
+};
+
+// A curve for each name over the axis, with `fixed` for what does not change along them, and a dot
 // for each point that `x_of` has.
 template <typename XOf>
-CurvePanel PanelOf(const Points& points, const std::string& title, const char* x_name,
-                   const std::vector<double>& xs, double x_scale, CostAt cost_at,
+CurvePanel PanelOf(const Points& points, const std::string& title, const Axis& axis, CostAt cost_at,
                    const ExchangePoint& fixed, const XOf& x_of) {
-  CurvePanel panel{title, x_name, "ms a step", {}};
+  CurvePanel panel{title, axis.name, "ms a step", {}};
   for (const ExchangePoint* of : FirstOfEach(points)) {
     Curve curve{of->name, ColorOf(*of), {}, {}, {}};
-    for (const double x : xs) {
+    for (const double x : axis.xs) {
       const ExchangeCost cost = cost_at(*of, x, fixed);
-      curve.line.push_back({x * x_scale, cost.seconds * 1e3});
-      curve.dashed.push_back({x * x_scale, cost.overlapped_seconds * 1e3});
+      curve.line.push_back({x * axis.scale, cost.seconds * 1e3});
+      curve.dashed.push_back({x * axis.scale, cost.overlapped_seconds * 1e3});
     }
     for (const ExchangePoint* point : points) {
       const std::optional<double> x = x_of(*point);
       if (point->name != of->name || !x.has_value() || !point->step_ms.has_value()) continue;
-      curve.dots.push_back({*x * x_scale, point->step_ms->median});
+      curve.dots.push_back({*x * axis.scale, point->step_ms->median});
     }
     panel.curves.push_back(std::move(curve));
   }
@@ -84,8 +89,8 @@ CurvePanel SizePanel(const Points& points) {
     sizes.push_back(from * std::pow(to / from, static_cast<double>(i) / kPointsOfALine));
   }
   return PanelOf(
-      points, absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"), "MB of a model",
-      sizes, kMb,
+      points, absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"),
+      {"MB of a model", sizes, kMb},
       [](const ExchangePoint& of, double bytes, const ExchangePoint& one) {
         return CostOfExchange(of.exchange, one.workers, bytes, *one.link_cost);
       },
@@ -110,7 +115,7 @@ CurvePanel WorkersPanel(const Points& points) {
   }
   return PanelOf(
       points, absl::StrFormat("link %s, a model of %.3g MB", fixed.link, fixed.model_bytes * kMb),
-      "workers", counts, 1,
+      {"workers", counts, 1},
       [](const ExchangePoint& of, double workers, const ExchangePoint& one) {
         return CostOfExchange(of.exchange, static_cast<uint32_t>(workers), one.model_bytes,
                               *one.link_cost);

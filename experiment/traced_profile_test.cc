@@ -30,16 +30,20 @@ JobConfig Config(const std::vector<std::string>& more = {}) {
   return *job;
 }
 
+struct Span {
+  double begin_ms, ms;
+};
+
 void Add(Json& trace, const std::string& kind, const std::string& block, uint32_t node, int step,
-         double begin_ms, double ms, Json arguments = Json::object()) {
+         const Span& span, Json arguments = Json::object()) {
   arguments["step"] = step;
   trace["traceEvents"].push_back({{"ph", "X"},
                                   {"name", kind + " " + block},
                                   {"cat", kind},
                                   {"pid", node},
                                   {"tid", 1},
-                                  {"ts", begin_ms * 1e3},
-                                  {"dur", ms * 1e3},
+                                  {"ts", span.begin_ms * 1e3},
+                                  {"dur", span.ms * 1e3},
                                   {"args", std::move(arguments)}});
 }
 
@@ -64,17 +68,17 @@ Json Trace(double slowdown, const std::string& host = "host-") {
       for (const char* block : {"a", "b"}) {
         const Json of_worker = {{"virtual_worker", node - 2}};
         const double ms = times * (*block == 'a' ? 2 : 3);
-        Add(trace, "forward", block, node, step, step * 300, ms, of_worker);
-        Add(trace, "backward", block, node, step, step * 300 + 50, 2 * ms, of_worker);
+        Add(trace, "forward", block, node, step, {step * 300.0, ms}, of_worker);
+        Add(trace, "backward", block, node, step, {step * 300.0 + 50, 2 * ms}, of_worker);
         const double sent_ms = arrived_ms;
         arrived_ms += kBytes / kLink * 1e3;
-        Add(trace, "push", block, node, step, sent_ms, 100, of_worker);
-        Add(trace, "sum", block, 1, step, arrived_ms, 0.1,
+        Add(trace, "push", block, node, step, {sent_ms, 100}, of_worker);
+        Add(trace, "sum", block, 1, step, {arrived_ms, 0.1},
             {{"virtual_worker", node - 2}, {"worker", node}, {"bytes", kBytes}});
-        Add(trace, "pull", block, node, step, arrived_ms, 50, {{"lane", 256}, {"bytes", kBytes}});
+        Add(trace, "pull", block, node, step, {arrived_ms, 50}, {{"lane", 256}, {"bytes", kBytes}});
       }
     }
-    Add(trace, "optimizer", "a", 1, step, arrived_ms, 0.4);
+    Add(trace, "optimizer", "a", 1, step, {arrived_ms, 0.4});
   }
   return trace;
 }
