@@ -79,19 +79,7 @@ class Arithmetic {
  private:
   static ShardOptions OptionsOf(const LaneJob& job, const BenchSetting& setting) {
     const View view = MakeBenchView(setting, {"memory"});
-    ShardOptions options;
-    options.lane = LaneNumber(view.lanes(0));
-    options.job = job.job;
-    options.timeline = view.timeline();
-    options.view = view.number();
-    options.virtual_workers = setting.virtual_workers();
-    options.optimizer = job.config.optimizer();
-    options.lane_of_segment = LaneNumberOfSegment(view);
-    for (const BlockSpec& block : job.blocks.blocks()) {
-      options.block_names.push_back(block.name());
-    }
-    options.pull_format = job.config.comm().pull_format();
-    options.pull_density = job.config.comm().pull_density();
+    ShardOptions options = ShardOptionsOf(job.job, job.config, view, LaneNumber(view.lanes(0)));
     options.leave_out_update = job.leave_out_update;
     return options;
   }

@@ -76,7 +76,7 @@ absl::Status Serve(const BenchSetting& setting, uint32_t node_id, BenchChild& ch
   for (const std::unique_ptr<LaneThread>& lane : lanes) lane->SetView(view);
   while (true) {
     for (const std::unique_ptr<LaneThread>& lane : lanes) {
-      const LaneThread::Report report = lane->report();
+      const LaneReport report = lane->report();
       RETURN_IF_ERROR(report.failure);
       for (const ShardNotice& notice : report.notices) return absl::InternalError(notice.text);
     }
@@ -94,11 +94,12 @@ uint64_t NewBenchJobNumber() {
 absl::StatusOr<std::unique_ptr<LaneJob>> MakeBenchJob(const BenchSetting& setting,
                                                       uint32_t server_node_id) {
   JobConfig config = MakeConfig(setting);
-  BlockTable blocks = MakeBlocks(setting);
   ASSIGN_OR_RETURN(SegmentTable table,
-                   SegmentTable::Create(blocks, config.comm().segment_elements()));
-  auto job = std::make_unique<LaneJob>(LaneJob{setting.job, server_node_id, std::move(config),
-                                               std::move(blocks), "", std::move(table)});
+                   SegmentTable::Create(MakeBlocks(setting), config.comm().segment_elements()));
+  auto job = std::make_unique<LaneJob>(LaneJob{.job = setting.job,
+                                               .server_node_id = server_node_id,
+                                               .config = std::move(config),
+                                               .table = std::move(table)});
   job->leave_out_update = !setting.optimizer;
   job->keys = setting.keys;
   return job;
@@ -108,6 +109,7 @@ View MakeBenchView(const BenchSetting& setting, const std::vector<std::string>& 
   View view;
   view.set_number(1);
   view.set_timeline(1);
+  *view.mutable_blocks() = MakeBlocks(setting);
   for (size_t i = 0; i < endpoints.size(); ++i) {
     Lane& lane = *view.add_lanes();
     lane.set_endpoint(endpoints[i]);

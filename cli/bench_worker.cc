@@ -54,7 +54,7 @@ class BenchWorker {
                  .view = view.number(),
                  .lane_of_segment = LaneNumberOfSegment(view),
                  .comm = job.config.comm(),
-                 .block_names = BlockNames(job.blocks)},
+                 .block_names = BlockNames(view.blocks())},
         tally_(tally) {}
 
   void MakeMemory(Transport& transport) {

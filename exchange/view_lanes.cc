@@ -7,6 +7,13 @@
 
 namespace tug {
 
+uint32_t LaneIndexOf(const View& view, uint32_t lane_number) {
+  for (int i = 0; i < view.lanes_size(); ++i) {
+    if (LaneNumber(view.lanes(i)) == lane_number) return static_cast<uint32_t>(i);
+  }
+  return 0;
+}
+
 std::vector<uint32_t> LaneNumberOfSegment(const View& view) {
   std::vector<uint32_t> numbers;
   numbers.reserve(static_cast<size_t>(view.lane_of_segment_size()));

@@ -21,6 +21,9 @@ inline uint32_t LaneNumber(const Lane& lane) {
   return LaneNumber(lane.server_node_id(), lane.index_on_server());
 }
 
+// Index in View.lanes; 0 if the view lacks the lane.
+uint32_t LaneIndexOf(const View& view, uint32_t lane_number);
+
 // Lane number of the owner of every segment. REQUIRES: lane_of_segment indexes into lanes.
 std::vector<uint32_t> LaneNumberOfSegment(const View& view);
 

@@ -69,9 +69,8 @@ class RestoreTest : public testing::Test {
   // A run that checkpoints step 2, with six pushes in, of which the first virtual worker's are
   // four.
   std::string Checkpoint(Shard& shard) {
-    writer_.emplace(
-        SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}, .place = {.segments = 2}},
-        table_);
+    writer_.emplace(SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}}, table_);
+    writer_->SetPlace({.segments = 2});
     for (uint64_t clock = 0; clock < 4; ++clock) Push(shard, 0, clock);
     for (const uint32_t vw : {1u, 2u}) Push(shard, vw, 0);
     TUG_CHECK_EQ(shard.version(1), 6u);

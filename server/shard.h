@@ -70,13 +70,11 @@
 #include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "optimizer/optimizer.h"
-#include "proto/job.pb.h"
 #include "server/answer_queue.h"
 #include "server/copy_payload.h"
 #include "server/copy_store.h"
 #include "server/early_pushes.h"
 #include "server/held_segment.h"
-#include "server/lane_memory.h"
 #include "server/lane_reduction.h"
 #include "server/live_set.h"
 #include "server/norm_ledger.h"
@@ -90,6 +88,7 @@
 #include "server/served_weights.h"
 #include "server/shard_activity.h"
 #include "server/shard_counters.h"
+#include "server/shard_options.h"
 #include "server/sync_policy.h"
 #include "server/waiting_pulls.h"
 #include "server/weight_cache.h"
@@ -97,66 +96,6 @@
 #include "transport/transport.h"
 
 namespace tug {
-
-inline constexpr uint64_t kServerParkingBytes = uint64_t{32} << 20;
-
-struct ShardOptions {
-  uint32_t lane = 0;  // lane number, here and in lane_of_segment (exchange/view_lanes.h)
-  uint64_t job = 0;
-  uint32_t timeline = 0;
-  uint32_t view = 0;
-  // View.placement: that of `lane_of_segment` and `copies`; at most `view`.
-  uint32_t placement = 0;
-  uint64_t start_version = 0;
-  uint32_t virtual_workers = 1;
-  OptimizerConfig optimizer;  // all fields filled
-  SyncConfig sync;            // the same
-  std::vector<uint32_t> lane_of_segment;
-  // By segment, the lanes that keep a copy beside the owner; empty: there are none.
-  Replication::CopyLanes copies;
-  std::vector<std::string> block_names;
-  uint64_t checkpoint_interval = 0;  // steps between snapshots; 0 = only the final one
-  // train.steps: the snapshot of that step is the final one. 0: not known.
-  uint64_t last_step = 0;
-  absl::Duration resend_after = absl::Seconds(10);
-  // Of sums that wait, beyond one for each segment: the lane's share of its server's
-  // kServerParkingBytes.
-  uint64_t parking_bytes = kServerParkingBytes;
-  CommConfig::Format pull_format = CommConfig::FP32;  // what is kept ready; see weights_store.h
-  double pull_density = 0.1;                          // comm.pull_density
-  uint64_t seed = 0;                                  // of the job
-  CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
-  // comm.pull_credit_bytes, of which every lane that owns segments has an equal part.
-  uint64_t pull_credit_bytes = uint64_t{32} << 20;
-  // Sums may be of different virtual workers in different segments of a clock, other than by
-  // sync.policy (fault.on_worker_loss SHRINK).
-  bool sums_of_some = false;
-  // With placement.host_weight_cache: lanes pull too, and this one keeps weights of these for the
-  // workers on its host (CachedLanes, exchange/view_lanes.h).
-  std::optional<std::vector<uint32_t>> cached_lanes = {};
-  // With `exchange: ALL_REDUCE`: local sums are reduced among lanes. `lane_of_segment` is this lane
-  // throughout then.
-  std::optional<LaneReduction::Options> reduction = {};
-  // Workers let go of what is received (proto/placement_mode.h): it is copied from their memory
-  // before kReceived says so.
-  bool senders_let_go = false;
-  // Memory that copies of weights are sent from: the transport's, so that peers on this host can
-  // read it.
-  SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
-    return std::make_shared<AlignedBuffer>(size_bytes);
-  };
-  // Of weights and optimizer state; has a lane's counts, across its shards.
-  std::shared_ptr<LaneMemory> memory = LaneMemory::Create();
-  // For measurements of all but the optimizer: versions advance, no weights are computed.
-  bool leave_out_update = false;
-  TraceTrack* trace = nullptr;       // outlives the shard; may be null
-  const TimeSource* time = nullptr;  // for ShardCounters::decode_seconds; as `trace`
-  // For ShardCounters::optimizer_seconds and serve_seconds; as `trace`.
-  const TimeSource* work_time = nullptr;
-  // For tests: puts another policy in place of that of `sync`.
-  std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
-      replace_policy_for_test = {};
-};
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays
 // as it is while the lease lives.

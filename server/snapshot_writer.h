@@ -14,10 +14,10 @@
 #include "absl/time/time.h"
 #include "base/lease.h"
 #include "base/time_source.h"
-#include "checkpoint/part_report.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
 #include "server/lane_memory.h"
+#include "server/lane_parts.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -27,26 +27,13 @@ namespace tug {
 // syncs. One checkpoint at a time is written: a lane that reaches the next one meanwhile waits, and
 // the report says for how long it stood.
 //
-// Where every push is an update, segments reach a step in their own time: one may be two steps of
-// the job ahead of another. So several checkpoints fill at once, by version, four at most: of a
-// segment that runs further ahead (nobody who pushes in order makes it), the oldest is given up.
-//
 // When segments move, what is not written yet is void: lanes take their snapshots again, of those
-// that they own now.
+// that they own now (lane_parts.h).
 class SnapshotWriter {
  public:
-  // What a checkpoint of this lane is.
-  struct Place {
-    uint32_t timeline = 1;
-    uint32_t placement = 0;   // View.placement
-    bool first = true;        // of its timeline: the file's name leaves it out
-    uint32_t lane_index = 0;  // index in View.lanes; names the file
-    size_t segments = 0;      // that the lane owns: a checkpoint is whole with so many
-  };
   struct Options {
     std::string run_dir;
     std::vector<std::string> block_names;
-    Place place;
     // Called on the lane's thread about every kWaitStep while Add waits; may be empty.
     std::function<void()> while_waiting = {};
     std::shared_ptr<LaneMemory> memory = LaneMemory::Create();  // that copies lie in
@@ -62,7 +49,7 @@ class SnapshotWriter {
   // is left out.
   void Add(const SegmentSnapshot& snapshot);
   // Lane thread: another placement. Does not wait.
-  void SetPlace(const Place& place);
+  void SetPlace(const LanePlace& place);
   // What is to be reported of this placement, failed parts with their error. Thread-safe.
   std::vector<CheckpointPart> parts() const;
   // The heartbeat was answered. Thread-safe.
@@ -76,15 +63,8 @@ class SnapshotWriter {
     AlignedBuffer v;
     std::vector<uint64_t> clocks;  // as SegmentSnapshot's
   };
-  struct Checkpoint {
-    uint64_t version = 0;
-    Place place;
-    double pause_seconds = 0;
-    std::vector<Copy> segments;
-  };
+  using Checkpoint = FillingParts<Copy>::Part;
 
-  // Null: it is given up, for newer ones.
-  Checkpoint* FillingOf(uint64_t version);
   void AwaitIdle();
   void Loop();
   CheckpointPart Write(Checkpoint& checkpoint) const;
@@ -92,12 +72,11 @@ class SnapshotWriter {
   const Options options_;
   const SegmentTable& table_;
   const RealTime time_;
-  std::vector<Checkpoint> filling_;  // oldest first; owner: the lane's thread
+  FillingParts<Copy> filling_;  // owner: the lane's thread
   mutable absl::Mutex mutex_;
-  Place place_ ABSL_GUARDED_BY(mutex_);                      // set by the lane's thread
   std::optional<Checkpoint> full_ ABSL_GUARDED_BY(mutex_);   // handed to the thread
   std::optional<uint32_t> writing_ ABSL_GUARDED_BY(mutex_);  // placement of what it writes
-  PartReports parts_ ABSL_GUARDED_BY(mutex_);
+  LanePartReports reports_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -25,9 +25,8 @@ class SnapshotWriterTest : public testing::Test {
     block.set_name("only");
     block.add_tensors()->add_shape(2 * kElements);
     table_ = *SegmentTable::Create(blocks, kElements);
-    writer_.emplace(
-        SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}, .place = {.segments = 2}},
-        table_);
+    writer_.emplace(SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}}, table_);
+    writer_->SetPlace({.segments = 2});
   }
 
   void Add(uint32_t segment, uint64_t version) {

@@ -2,15 +2,14 @@
 #define TUG_SIMULATE_SERVER_NODE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "checkpoint/part_report.h"
-#include "server/live_set.h"
-#include "server/shard.h"
+#include "server/lane_core.h"
+#include "server/lane_orders.h"
+#include "server/lane_parts.h"
+#include "server/lane_report.h"
 #include "simulate/node.h"
 #include "simulate/planted_lane.h"
 #include "simulate/run_watch.h"
@@ -18,6 +17,8 @@
 
 namespace tug {
 
+// Runs the lanes of a server (LaneCore) on the simulated network, with a simulated disk. Obeys
+// orders at once.
 class SimulatedServer final : public SimulatedNode {
  public:
   using SimulatedNode::SimulatedNode;
@@ -27,20 +28,21 @@ class SimulatedServer final : public SimulatedNode {
 
  private:
   struct SimulatedLane {
-    uint32_t number = 0;
-    uint32_t index_in_view = 0;
-    uint32_t view = 0;  // that it is in
+    SimulatedLane(const LaneCore::Job& job, const SegmentTable& table, PlantedBug bug,
+                  LaneCore::Sinks sinks)
+        : number(job.lane),
+          planted(bug),
+          orders(job.config, job.server_node_id),
+          core(job, table, std::move(sinks)) {}
+
+    const uint32_t number;
     std::unique_ptr<SimulatedTransport> transport;
     PlantedLane planted;
-    std::unique_ptr<Shard> shard;
-    uint64_t final_version = 0;
-    std::vector<uint64_t> final_clocks;
-    struct Snapshot {
-      size_t segments = 0;           // so far
-      std::vector<uint64_t> clocks;  // lowest of them, where every push is an update
-    };
-    std::map<uint64_t, Snapshot> snapshots;  // by version
-    PartReports parts;
+    LaneOrders orders;
+    LaneCore core;
+    FillingParts<SimulatedStore::Segment> filling;
+    LanePartReports parts;
+    LaneReport report;  // failure and notices
     uint64_t most_held_bytes = 0;
     uint64_t most_cached_bytes = 0;
   };
@@ -52,34 +54,25 @@ class SimulatedServer final : public SimulatedNode {
   void Report(HeartbeatRequest& request) override;
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
   void Tick() override;
-  void Fence(uint32_t view);
-  // Another placement of the timeline: lanes go on with what they have.
-  void TakePlacement(const View& view);
-  void Fill(SimulatedLane& lane, const View& view);
-  void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
-  ShardOptions MakeShardOptions(SimulatedLane& lane, uint32_t index_on_server, const View& view);
-  ShardSinks MakeSinks(SimulatedLane& lane);
-  // Makes its endpoint.
-  void Bind(SimulatedLane& lane, uint32_t index_on_server);
-  void SetFinal(SimulatedLane& lane);
-  void SetPullCredit(uint64_t bytes);
+  void BindLanes();
+  LaneCore::Sinks MakeSinks(size_t index);
+  void Begin(SimulatedLane& lane, const View& view, bool joins);
+  void Obey(SimulatedLane& lane);
+  void NoteTakeover(SimulatedLane& lane);
+  // Returns whether the lane serves.
+  bool Check(SimulatedLane& lane, const absl::Status& status);
+  void TickLanes();
+  void PollLane(SimulatedLane& lane);
   void OnMessage(SimulatedLane& lane, Message message);
   void Deliver(SimulatedLane& lane, Message message);
   void Send(SimulatedLane& lane, Outgoing message);
   RunWatch::LaneState StateOf(const SimulatedLane& lane) const;
+  void Equip(SimulatedLane& lane, ShardOptions& options);
+  void Restore(SimulatedLane& lane, const View& view, Shard& shard);
   void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
-  // Names what a lane writes of a checkpoint: other bytes, another name.
-  std::string FileOf(const SimulatedLane& lane, uint64_t version) const;
   const SimulatedStore::Segment& StoredSegment(uint64_t version, uint32_t segment) const;
 
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
-  uint32_t timeline_ = 0;
-  uint32_t placement_ = 0;
-  uint32_t copied_placement_ = 0;
-  std::optional<LiveSet> live_;
-  uint32_t fence_ = 0;  // clocks are told of this view; 0: of none
-  std::vector<Notice> notices_;
-  uint32_t schedule_ = 0;  // number of the coordinator's in effect
   uint64_t schedule_changes_ = 0;
 };
 

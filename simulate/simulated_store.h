@@ -14,6 +14,7 @@ namespace tug {
 // A run that is resumed finds what the one before has left.
 struct SimulatedStore {
   struct Segment {
+    uint32_t segment = 0;
     std::vector<float> weights, m, v;
     std::vector<uint64_t> clocks;
   };

@@ -231,7 +231,7 @@ void Storm(const std::string& transport) {
               transport.c_str());
   if (soaking) soak.ExpectFlat();
   for (const auto& lane : lanes) {
-    const LaneThread::Report report = lane->report();
+    const LaneReport report = lane->report();
     EXPECT_EQ(report.figures.messages_dropped, 0u);
     EXPECT_TRUE(report.failure.ok()) << report.failure;
   }
