@@ -41,7 +41,7 @@ LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTrans
       memory_(LaneMemory::Create([transport = transport_.get()](size_t size_bytes) {
         return transport->NewBuffer(size_bytes);
       })),
-      core_({job.job, job.server_node_id, number_, job.config}, job.table, MakeSinks()),
+      core_({job.job, number_, job.config}, job.table, MakeSinks()),
       orders_(job.config, job.server_node_id) {}
 
 LaneThread::~LaneThread() { Stop(); }

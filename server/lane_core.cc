@@ -5,7 +5,6 @@
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "server/initial_weights.h"
-#include "server/view_live_set.h"
 
 namespace tug {
 namespace {
@@ -62,13 +61,11 @@ absl::Status LaneCore::Begin(const View& view, bool joins, absl::Time now) {
   next_reduction_tick_ = absl::InfinitePast();
   SetPlace(view, /*first=*/!joins);
   ASSIGN_OR_RETURN(shard_, MakeShard(view));
+  live_ = LiveSet(job_.config.cluster().virtual_workers());  // until Obey
   if (joins) {
-    live_ = LiveSet(job_.config.cluster().virtual_workers());  // until the view itself comes
     RETURN_IF_ERROR(shard_->TakeFrom(nullptr, now));
   } else {
     RETURN_IF_ERROR(Fill(view));
-    live_ = LiveSetOf(view, job_.config, job_.server_node_id);
-    if (!live_.all()) shard_->SetView(view.number(), live_, now);
     if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
     if (reduces()) SetOverNetwork(view);
   }

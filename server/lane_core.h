@@ -42,7 +42,6 @@ class LaneCore {
   // The lane's job. REQUIRES: `config` outlives the core.
   struct Job {
     uint64_t job = 0;
-    uint32_t server_node_id = 0;
     uint32_t lane = 0;  // number
     const JobConfig& config;
   };
@@ -67,7 +66,8 @@ class LaneCore {
   // REQUIRES: `table` outlives the core.
   LaneCore(const Job& job, const SegmentTable& table, Sinks sinks);
 
-  // Starts a timeline with this view. `joins`: in the middle of it. Errors: those of Sinks::connect
+  // Starts a timeline with this view; Obey must follow before the first message. `joins`: in the
+  // middle of the timeline. Errors: those of Sinks::connect
   // and Sinks::fill; the lane must not serve then.
   absl::Status Begin(const View& view, bool joins, absl::Time now);
   // Applies what is new. Errors: of Sinks::connect and Shard::TakeFrom; the lane has failed.

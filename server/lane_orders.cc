@@ -1,10 +1,33 @@
 #include "server/lane_orders.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "server/view_live_set.h"
+#include "proto/placement_mode.h"
 
 namespace tug {
+namespace {
+
+// The virtual workers that a server's lanes wait for in a view: with `exchange: ALL_REDUCE` those
+// of the worker beside the server; with fault.on_worker_loss SHRINK those that a worker computes;
+// otherwise all.
+LiveSet LiveSetOf(const View& view, const JobConfig& config, uint32_t server_node_id) {
+  const uint32_t virtual_workers = config.cluster().virtual_workers();
+  const bool own_alone = AllReduces(config);
+  if (!own_alone && config.fault().on_worker_loss() != FaultConfig::SHRINK) {
+    return LiveSet(virtual_workers);
+  }
+  std::vector<bool> live(virtual_workers, false);
+  for (const WorkerAssignment& worker : view.workers()) {
+    if (own_alone && worker.server_node_id() != server_node_id) continue;
+    for (const uint32_t virtual_worker : worker.virtual_workers()) {
+      if (virtual_worker < virtual_workers) live[virtual_worker] = true;
+    }
+  }
+  return LiveSet(std::move(live));
+}
+
+}  // namespace
 
 void LaneOrders::OnView(const View& view) {
   const bool begins = Begins(view);

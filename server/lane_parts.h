@@ -52,15 +52,18 @@ class FillingParts {
   const LanePlace& place() const { return place_; }
 
   // Whether a snapshot of this version begins a part.
-  bool Begins(uint64_t version) const { return Find(version) == nullptr && !GivenUp(version); }
+  bool Begins(uint64_t version) const {
+    return !GivenUp(version) && std::ranges::count(parts_, version, &Part::version) == 0;
+  }
   // The part that lacks this segment at this version; null: it has the segment, or is given up.
   // Valid until the next call.
   Part* Lacking(uint32_t segment, uint64_t version) {
-    if (GivenUp(version)) return nullptr;
-    Part* part = Find(version);
-    if (part == nullptr) part = Begin(version);
-    const bool has = std::ranges::count(part->copies, segment, &Copy::segment) > 0;
-    return has ? nullptr : part;
+    if (Begins(version)) Begin(version);
+    const auto part = std::ranges::find(parts_, version, &Part::version);
+    if (part == parts_.end() || std::ranges::count(part->copies, segment, &Copy::segment) > 0) {
+      return nullptr;
+    }
+    return &*part;
   }
   bool IsComplete(const Part& part) const { return part.copies.size() == place_.segments; }
   // Removes a complete part; older ones can no longer be completed, since all segments have passed
@@ -72,18 +75,13 @@ class FillingParts {
   }
 
  private:
-  const Part* Find(uint64_t version) const {
-    const auto part = std::ranges::find(parts_, version, &Part::version);
-    return part == parts_.end() ? nullptr : &*part;
-  }
-  Part* Find(uint64_t version) { return const_cast<Part*>(std::as_const(*this).Find(version)); }
   bool GivenUp(uint64_t version) const {
     return parts_.size() == kMostFilling && version < parts_.front().version;
   }
-  Part* Begin(uint64_t version) {
+  void Begin(uint64_t version) {
     if (parts_.size() == kMostFilling) parts_.erase(parts_.begin());
     const auto newer = std::ranges::upper_bound(parts_, version, {}, &Part::version);
-    return &*parts_.insert(newer, {.version = version, .place = place_});
+    parts_.insert(newer, {.version = version, .place = place_});
   }
 
   LanePlace place_;

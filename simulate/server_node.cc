@@ -15,9 +15,9 @@ std::vector<std::string> SimulatedServer::LaneEndpoints() const {
 
 void SimulatedServer::BindLanes() {
   for (uint32_t i = 0; i < config_.cluster().lanes_per_server(); ++i) {
-    const LaneCore::Job job{job_, node_id_, LaneNumber(node_id_, i), config_};
-    lanes_.push_back(
-        std::make_unique<SimulatedLane>(job, world_.table, world_.options.plant, MakeSinks(i)));
+    const LaneCore::Job job{job_, LaneNumber(node_id_, i), config_};
+    lanes_.push_back(std::make_unique<SimulatedLane>(job, node_id_, world_.table,
+                                                     world_.options.plant, MakeSinks(i)));
     SimulatedLane& lane = *lanes_.back();
     lane.transport =
         world_.network.NewEndpoint(LanePeer(lane.number), [this, &lane] { PollLane(lane); });

@@ -28,11 +28,11 @@ class SimulatedServer final : public SimulatedNode {
 
  private:
   struct SimulatedLane {
-    SimulatedLane(const LaneCore::Job& job, const SegmentTable& table, PlantedBug bug,
-                  LaneCore::Sinks sinks)
+    SimulatedLane(const LaneCore::Job& job, uint32_t server_node_id, const SegmentTable& table,
+                  PlantedBug bug, LaneCore::Sinks sinks)
         : number(job.lane),
           planted(bug),
-          orders(job.config, job.server_node_id),
+          orders(job.config, server_node_id),
           core(job, table, std::move(sinks)) {}
 
     const uint32_t number;
