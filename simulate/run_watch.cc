@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -23,6 +24,7 @@ RunWatch::RunWatch(Options options, const JobConfig& config, const SegmentTable&
     : options_(options),
       update_per_push_(SyncModeOf(config.sync().policy()).update_per_push),
       bounded_(config.sync().policy() == SyncConfig::SSP),
+      one_owner_(!AllReduces(config)),
       knows_pulls_(!SyncModeOf(config.sync().policy()).skips_steps),
       staleness_(config.sync().staleness()),
       virtual_workers_(config.cluster().virtual_workers()),
@@ -132,15 +134,18 @@ void RunWatch::OnSent(const LaneState& lane, const Outgoing& message) {
   if (header.kind == MessageKind::kCommitted) NoteCommitted(lane, header);
 }
 
+void RunWatch::CheckOwner(const LaneState& lane, uint32_t segment) {
+  if (!one_owner_) return;
+  const auto [owner, is_new] = owner_.try_emplace({lane.timeline, lane.view, segment}, lane.lane);
+  if (owner->second == lane.lane) return;
+  Violation(absl::StrCat("lanes ", owner->second, " and ", lane.lane, " both serve segment ",
+                         segment, " in view ", lane.view, " of timeline ", lane.timeline));
+}
+
 void RunWatch::NoteCommitted(const LaneState& lane, const WireHeader& push) {
   const uint32_t first = table_.id(push.block, push.first_segment);
   for (uint32_t id = first; id < first + push.segment_count; ++id) {
-    const auto [owner, is_new] = owner_.try_emplace({lane.timeline, lane.view, id}, lane.lane);
-    if (owner->second != lane.lane) {
-      Violation(absl::StrCat("lanes ", owner->second, " and ", lane.lane,
-                             " both commit to segment ", id, " in view ", lane.view,
-                             " of timeline ", lane.timeline));
-    }
+    CheckOwner(lane, id);
     if (!update_per_push_) continue;
     std::vector<uint64_t>& next = committed_[{lane.timeline, id}];
     next.resize(virtual_workers_);
@@ -156,13 +161,7 @@ void RunWatch::NoteCommitted(const LaneState& lane, const WireHeader& push) {
 void RunWatch::CheckServed(const LaneState& lane, const Outgoing& message) {
   const WireHeader& header = message.header;
   const uint32_t first = table_.id(header.block, header.first_segment);
-  for (uint32_t id = first; id < first + header.segment_count; ++id) {
-    const auto [owner, is_new] = owner_.try_emplace({lane.timeline, lane.view, id}, lane.lane);
-    if (owner->second != lane.lane) {
-      Violation(absl::StrCat("lanes ", owner->second, " and ", lane.lane, " both serve segment ",
-                             id, " in view ", lane.view, " of timeline ", lane.timeline));
-    }
-  }
+  for (uint32_t id = first; id < first + header.segment_count; ++id) CheckOwner(lane, id);
   PullKey key = KeyOf(header, message.to);
   if (!update_per_push_) std::get<5>(key) = header.version;
   held_[lane.lane].erase(key);

@@ -32,7 +32,7 @@ uint64_t HashOf(std::span<const float> weights);
 //  - bits: where pushes are summed, a worker that waits for version v of a block gets the weights
 //    that the job without faults has (not with on_worker_loss SHRINK, which changes them);
 //  - fence: a lane takes pushes, and answers pulls, of its own view and timeline only;
-//  - owner: in one view one lane serves a segment;
+//  - owner: in one view one lane serves a segment (not with ALL_REDUCE, where all lanes do);
 //  - bound: with SSP, weights for clock c hold all pushes before c - staleness, of every virtual
 //    worker that the lane waits for and that comes so far;
 //  - order: of a virtual worker, a segment commits one clock after the other;
@@ -97,11 +97,13 @@ class RunWatch {
   static PullKey KeyOf(const WireHeader& header, PeerId worker);
   void CheckServed(const LaneState& lane, const Outgoing& message);
   void CheckBound(const LaneState& lane, const WireHeader& served);
+  void CheckOwner(const LaneState& lane, uint32_t segment);
   void NoteCommitted(const LaneState& lane, const WireHeader& push);
 
   const Options options_;
   const bool update_per_push_;
   const bool bounded_;
+  const bool one_owner_;    // of a segment in a view
   const bool knows_pulls_;  // an answer says which pull it answers
   const uint64_t staleness_;
   const uint32_t virtual_workers_;

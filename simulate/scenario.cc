@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/codecs.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -229,6 +230,34 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
   options.config.mutable_train()->set_steps(5 * kSteps);
 }
 
+// Whether the number of workers is the job's, and not that of whoever runs it.
+bool HasFixedWorkers(const JobConfig& job) { return AllReduces(job) || job.model().external(); }
+
+// One job in six that sums pushes reduces the sums among its servers. Drawn apart, so that other
+// seeds keep their scenarios. Nothing of an all-reduce is sent twice: the network loses nothing.
+void MaybeAllReduce(Scenario& scenario) {
+  Draw draw(scenario.seed * 0xBF58476D1CE4E5B9u + 1);
+  JobConfig& job = scenario.options.config;
+  if (job.sync().policy() != SyncConfig::BSP || HasFixedWorkers(job) || !draw.OneIn(6)) return;
+  job.set_exchange(JobConfig::ALL_REDUCE);
+  job.mutable_collective()->set_algorithm(static_cast<CollectiveConfig::Algorithm>(
+      draw.From(CollectiveConfig::AUTO, CollectiveConfig::BINARY_TREE)));
+  job.mutable_collective()->set_format(static_cast<CollectiveConfig::Format>(
+      draw.From(CollectiveConfig::FP32, CollectiveConfig::FP16)));
+  ClusterConfig& cluster = *job.mutable_cluster();
+  cluster.set_workers(draw.OneIn(8) ? 1 : draw.From(2, std::min(4u, cluster.virtual_workers())));
+  cluster.set_servers(cluster.workers());
+  cluster.set_lanes_per_server(1);
+  cluster.set_spare_servers(0);
+  job.mutable_sync()->set_replicas(1);
+  job.mutable_fault()->set_on_worker_loss(FaultConfig::REASSIGN);
+  job.mutable_comm()->mutable_push_codec()->clear_codec();
+  if (job.comm().pull_format() != CommConfig::BF16) {
+    job.mutable_comm()->set_pull_format(CommConfig::FP32);
+  }
+  scenario.options.network.drop_probability = 0;
+}
+
 FaultEvent DrawFault(Draw& draw) {
   constexpr FaultKind kKinds[] = {
       FaultKind::kKillWorker,      FaultKind::kKillWorker,        FaultKind::kKillServer,
@@ -281,22 +310,24 @@ bool MovesWorker(FaultKind kind) {
          kind == FaultKind::kLeaveWorker;
 }
 
-// Whether it befalls a job too that does not outlive the loss of a node (GoesOnWithoutANode): it is
-// to fail in order.
-bool MayBefallAnyJob(const FaultEvent& fault) {
+// Whether the fault is drawn for jobs that fail, in order, when a node is lost
+// (GoesOnWithoutANode).
+bool IsForFragile(const FaultEvent& fault, const JobConfig& job) {
+  const bool freezes =
+      fault.kind == FaultKind::kFreezeWorker || fault.kind == FaultKind::kFreezeServer;
   return LosesNobody(fault.kind) || fault.kind == FaultKind::kKillWorker ||
-         fault.kind == FaultKind::kKillServer;
+         fault.kind == FaultKind::kKillServer || (freezes && AllReduces(job));
 }
 
 void DrawFaults(Draw& draw, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   const JobConfig& job = options.config;
-  const bool fails = !GoesOnWithoutANode(job);
+  const bool fragile = !GoesOnWithoutANode(job);
   const uint32_t count = draw.OneIn(10) ? 0 : draw.From(1, 4);
   for (uint32_t i = 0; i < count; ++i) {
     FaultEvent fault = DrawFault(draw);
-    if (fails && (!MayBefallAnyJob(fault) || draw.OneIn(2))) continue;
-    scenario.may_fail |= fails && !LosesNobody(fault.kind);
+    if (fragile && (!IsForFragile(fault, job) || draw.OneIn(2))) continue;
+    scenario.may_fail |= fragile && !LosesNobody(fault.kind);
     // With others that take over, a worker of a job that runs need not be replaced, unless it is
     // the last one.
     const bool last = job.cluster().workers() <= count;
@@ -347,8 +378,7 @@ void ChooseErrorFeedback(Scenario& scenario) {
   const CodecRow* const row = FindCodec(codec.codec_case());
   const bool moves = std::ranges::any_of(scenario.options.faults, MovesWorker, &FaultEvent::kind);
   codec.set_error_feedback(row != nullptr && !row->unbiased && !(moves && scenario.same_bits));
-  scenario.conserves =
-      scenario.counts_pushes && KeepsResiduals(scenario.options.config) && !moves;
+  scenario.conserves = scenario.counts_pushes && KeepsResiduals(scenario.options.config) && !moves;
 }
 
 // Of the job alone, not of who computes it.
@@ -367,8 +397,9 @@ void DescribeUndisturbed(Scenario& scenario) {
     undisturbed.config.mutable_checkpoint()->set_interval(1);
   }
   ClusterConfig& cluster = *undisturbed.config.mutable_cluster();
-  cluster.set_servers(1);
-  cluster.set_workers(undisturbed.config.model().external() ? cluster.virtual_workers() : 1);
+  // An all-reduce's bits depend on the number of workers, and every program is a virtual worker.
+  if (!AllReduces(undisturbed.config)) cluster.set_servers(1);
+  if (!HasFixedWorkers(undisturbed.config)) cluster.set_workers(1);
   cluster.set_lanes_per_server(1);
   cluster.set_spare_servers(0);
   undisturbed.config.mutable_sync()->set_replicas(1);
@@ -459,6 +490,7 @@ Scenario MakeScenario(uint64_t seed, Conjunction conjunction) {
   const bool sums = conjunction != Conjunction::kDrawn && conjunction != Conjunction::kLossy;
   DrawJob(draw, sums, scenario);
   DrawCluster(draw, scenario);
+  if (conjunction == Conjunction::kDrawn) MaybeAllReduce(scenario);
   DrawFaults(draw, scenario);
   Add(conjunction, draw, scenario);
   DescribeFaults(scenario);
@@ -482,8 +514,8 @@ Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
   options.faults.clear();
   ClusterConfig& cluster = *options.config.mutable_cluster();
   const bool copies = options.config.sync().replicas() > 1;
-  cluster.set_servers(draw.From(copies ? 2 : 1, 3));
-  if (!options.config.model().external()) {
+  if (!AllReduces(options.config)) cluster.set_servers(draw.From(copies ? 2 : 1, 3));
+  if (!HasFixedWorkers(options.config)) {
     cluster.set_workers(draw.From(1, std::min(4u, cluster.virtual_workers())));
   }
   DrawFaults(draw, scenario);

@@ -15,7 +15,7 @@ struct Scenario {
   uint64_t seed = 0;
   SimulationOptions options;
   // The job with one worker, one server and no faults, which has the same bits where pushes are
-  // summed (but with SHRINK).
+  // summed (but with SHRINK). With ALL_REDUCE, it has as many workers and servers.
   SimulationOptions undisturbed;
   // What makes two undisturbed jobs the same.
   std::string kind;
@@ -27,7 +27,8 @@ struct Scenario {
   bool stops = false;         // is asked to, before its last step maybe
   bool one_timeline = false;  // no loss of the scenario takes the job back to a checkpoint
   bool loses_nobody = false;  // nothing befalls a node but that it joins, or is told to go
-  bool may_fail = false;      // it says so, in order, when a node is lost (sync.policy BACKUP)
+  // It says so, in order, when a node is lost (sync.policy BACKUP, exchange ALL_REDUCE).
+  bool may_fail = false;
 
   // A line or two for people.
   std::string Text() const;

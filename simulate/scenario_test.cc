@@ -38,6 +38,26 @@ TEST(Scenario, SeedsDrawAllThatARunCanHave) {
   EXPECT_DOUBLE_EQ(most_loss, 0.1);
 }
 
+TEST(Scenario, SomeJobsReduceAmongServersOverANetworkThatLosesNothing) {
+  std::set<int> algorithms, formats;
+  std::set<uint32_t> servers;
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    const Scenario scenario = MakeScenario(seed);
+    const JobConfig& job = scenario.options.config;
+    if (job.exchange() != JobConfig::ALL_REDUCE) continue;
+    algorithms.insert(job.collective().algorithm());
+    formats.insert(job.collective().format());
+    servers.insert(job.cluster().servers());
+    EXPECT_EQ(job.cluster().servers(), job.cluster().workers());
+    EXPECT_EQ(scenario.undisturbed.config.cluster().workers(), job.cluster().workers());
+    EXPECT_EQ(scenario.options.network.drop_probability, 0);
+    EXPECT_TRUE(scenario.same_bits);
+  }
+  EXPECT_EQ(algorithms.size(), 5u);
+  EXPECT_EQ(formats.size(), 3u);
+  EXPECT_EQ(servers, (std::set<uint32_t>{1, 2, 3, 4}));
+}
+
 TEST(Scenario, AConjunctionIsOfEverySeed) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Scenario frames = MakeScenario(seed, Conjunction::kFramesWithoutMemory);

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "compression/codecs.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 #include "simulate/scenario.h"
 
@@ -14,13 +15,20 @@ const char* CodecName(const JobConfig& job) {
   return row == nullptr ? "none" : row->name;
 }
 
+std::string ReductionText(const JobConfig& job) {
+  if (!AllReduces(job)) return "";
+  return absl::StrCat(", ALL_REDUCE by ",
+                      CollectiveConfig::Algorithm_Name(job.collective().algorithm()), " in ",
+                      CollectiveConfig::Format_Name(job.collective().format()));
+}
+
 }  // namespace
 
 std::string Scenario::Text() const {
   const JobConfig& job = options.config;
   const ClusterConfig& cluster = job.cluster();
   std::string text = absl::StrCat(
-      SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(),
+      SyncModeOf(job.sync().policy()).name, ReductionText(job), ", ", cluster.workers(),
       job.model().external() ? " programs for " : " workers for ", cluster.virtual_workers(),
       " virtual workers, ", cluster.servers(), " servers of ", cluster.lanes_per_server(),
       " lanes, ", cluster.spare_servers(), " spare, replicas ", job.sync().replicas(),
