@@ -8,18 +8,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
-#include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/gpu_share.h"
 #include "cli/job_arguments.h"
@@ -34,7 +32,6 @@
 namespace tug {
 namespace {
 
-constexpr char kCoordinator[] = "coordinator";
 constexpr char kSpare[] = "--spare";
 constexpr absl::Duration kKillTime =
     absl::Seconds(3);  // for hosts elsewhere to say that it is done
@@ -58,35 +55,39 @@ std::string KillHint(const Ended& ended) {
   return "";
 }
 
+ProcessExit ExitOf(const Ended& ended) {
+  if (ended.connection_lost()) return ProcessExit::kConnectionLost;
+  if (ended.killed_by_signal()) return ProcessExit::kKilled;
+  if (ended.status_unknown) return ProcessExit::kUnknown;
+  return ended.exited_with_zero() ? ProcessExit::kZero : ProcessExit::kError;
+}
+
+// Carries out what a SupervisorCore decides with real processes.
 class Supervisor {
  public:
-  explicit Supervisor(const LocalJob& job) : job_(job) {}
+  explicit Supervisor(const LocalJob& job) : job_(job), core_(job.supervision) {}
 
   absl::Status Run() {
-    absl::Status end = StartCoordinator(CoordinatorArguments());
-    if (!end.ok()) {
-      KillAll();
-      return end;
+    for (uint32_t i = 0; i < job_.servers + job_.spare_servers; ++i) {
+      core_.AddNode(absl::StrCat("server-", i), true, i >= job_.servers, launcher_.Now());
     }
-    const bool over = ended_.has_value() && !ended_->killed_by_signal();
-    if (!over && !run_dir_.empty()) end = StartNodes();
-    if (end.ok()) end = Watch();
+    for (uint32_t i = 0; i < job_.workers; ++i) {
+      core_.AddNode(absl::StrCat("worker-", i), false, false, launcher_.Now());
+    }
+    core_.Begin(launcher_.Now());
+    const absl::StatusOr<EndJob> end = RunToEnd();
     KillAll();
-    if (!run_dir_.empty() && !may_live_) TidyRunFolder();
-    Wait(absl::InfinitePast());  // an interrupt that came last
-    if (job_.interrupt_is_error && interrupts_.count() > 0)
-      return absl::CancelledError("interrupted");
-    return end;
+    const absl::Status status = end.ok() ? StatusOf(*end) : end.status();
+    const bool may_run = ended_[kCoordinatorProcess].connection_lost();  // then it tidies itself
+    if (!run_dir_.empty() && !may_run) TidyRunFolder();
+    NoteInterrupt(absl::InfinitePast());
+    if (!job_.interrupt_is_error || !core_.interrupted() || absl::IsCancelled(status))
+      return status;
+    return absl::CancelledError("interrupted");
   }
 
  private:
-  // The launcher's; counts interrupts.
-  LaunchEvent Wait(absl::Time deadline, int readable_fd = -1) {
-    LaunchEvent event = launcher_.Wait(deadline, {readable_fd});
-    if (event.interrupted) event.interrupted = interrupts_.Add(launcher_.Now());
-    return event;
-  }
-  // Of number `place`, when they are dealt in order.
+  // Host of number `place`, when they are dealt in order.
   NetworkHost HostOf(size_t place) const {
     if (job_.hosts.empty()) return {.address = "127.0.0.1"};
     return job_.hosts[place % job_.hosts.size()];
@@ -95,53 +96,98 @@ class Supervisor {
   NetworkHost HostOfWorker(size_t worker) const;
   // Among the workers of its machine.
   GpuShare GpuShareOf(uint32_t worker) const;
-  // `arguments` follow `tug coordinator`. OK: it has told address and run folder, or has ended.
-  absl::Status StartCoordinator(std::vector<std::string> arguments);
+  // Errors: of the system.
+  absl::StatusOr<EndJob> RunToEnd();
+  absl::Status TakeEvent();
+  absl::Status Do(const StartProcess& start);
+  absl::Status Do(const StopCoordinator& stop);
+  absl::Status Do(const WarnOfExit& warning);
+  absl::Status Do(const EndJob&) { return absl::OkStatus(); }
+  absl::Status StartCoordinator(const std::vector<std::string>& arguments);
   std::vector<std::string> CoordinatorArguments() const;
-  absl::Status ReadAddress(int fd);
-  void TidyRunFolder() const;
-  // Of a coordinator that was killed. OK: another one has taken the job up, or has ended, too.
-  absl::Status TakeUp(const Ended& coordinator);
-  absl::Status StartNodes();
-  absl::Status StartNode(const std::string& name);
-  // OK: another node runs in its place, or it was not to be.
-  absl::Status Replace(const Ended& node);
-  absl::Status Watch();
-  // None: another one has taken the job up.
-  std::optional<absl::Status> CoordinatorEnded(const Ended& coordinator);
-  // By a coordinator whose connection is lost: waits for the nodes to end with the job.
-  absl::Status EndedElsewhere(const Ended& coordinator);
-  // None: the job goes on.
-  std::optional<absl::Status> NodeFailed(const Ended& node);
-  absl::Status KilledByUser();
-  // Also those that run elsewhere, whose connections may be gone.
-  void KillAll();
+  absl::Status ReadReport();
+  absl::Status MakeNodePrograms();
   absl::Status Start(Program program);
-  // Whether a process that was killed is not to be started again, with this death.
-  struct Deaths {
-    absl::Time started_at;
-    int quick = 0;  // in a row
-  };
-  bool DiesAgainAndAgain(Deaths& deaths, const Ended& ended) const;
-  LaunchEvent NextEvent();
-  absl::Status Killed(const Ended& process) const;
+  // Waits for an interrupt or another event while the job is being ended.
+  void NoteInterrupt(absl::Time deadline) {
+    if (launcher_.Wait(deadline).interrupted) core_.OnInterrupt(launcher_.Now());
+  }
+  // Also remote processes, whose connections may be gone.
+  void KillAll();
+  void TidyRunFolder() const;
+  absl::Status StatusOf(const EndJob& end);
+  absl::Status LostProcess(const Ended& process) const;
   std::string ResumeHint() const;
 
   const LocalJob& job_;
   Launcher launcher_;
+  SupervisorCore core_;
+  FileDescriptor report_fd_;  // valid until the coordinator has reported address and run folder
+  std::string report_;
   std::string address_;
-  std::string run_dir_;         // empty until the coordinator has told it
-  std::optional<Ended> ended_;  // something that ended before the job was under way
-  struct Node {
-    Program program;
-    Deaths deaths;
-  };
-  Deaths coordinator_;
-  std::map<std::string, Node> nodes_;  // by name
-  std::deque<Ended> waiting_;          // nodes that ended while another's end was looked into
-  StopWishes interrupts_;
-  bool may_live_ = false;  // the coordinator, elsewhere: then it clears up by itself
+  std::string run_dir_;                      // empty until the coordinator has reported it
+  std::map<std::string, Program> programs_;  // of nodes, by name
+  std::map<std::string, Ended> ended_;       // the last exit of each process, by name
 };
+
+absl::StatusOr<EndJob> Supervisor::RunToEnd() {
+  while (true) {
+    for (const SupervisorAction& action : core_.TakeActions()) {
+      if (const auto* end = std::get_if<EndJob>(&action)) return *end;
+      RETURN_IF_ERROR(std::visit([this](const auto& one) { return Do(one); }, action));
+    }
+    RETURN_IF_ERROR(TakeEvent());
+  }
+}
+
+absl::Status Supervisor::TakeEvent() {
+  const LaunchEvent event = launcher_.Wait(core_.NextDeadline(), {report_fd_.get()});
+  if (event.interrupted) {
+    core_.OnInterrupt(launcher_.Now());
+  } else if (event.ended.has_value()) {
+    const Ended& ended = *event.ended;
+    ended_[ended.name] = ended;
+    // The pipe may still hold the report of a coordinator that has ended.
+    while (ended.name == kCoordinatorProcess && report_fd_.valid()) RETURN_IF_ERROR(ReadReport());
+    core_.OnExit(ended.name, ExitOf(ended), ended.at);
+  } else if (report_fd_.valid()) {
+    return ReadReport();
+  } else {
+    core_.OnTick(launcher_.Now());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Do(const StartProcess& start) {
+  const bool coordinator = start.name == kCoordinatorProcess;
+  if (start.again) {
+    const Ended& ended = ended_[start.name];
+    Tell(absl::StrCat(
+        coordinator ? "the " : "", ended.Who(), " ", ended.How(),
+        coordinator ? ": another one takes the job up" : ": another is started in its place",
+        KillHint(ended)));
+  }
+  if (coordinator) {
+    ended_.erase(start.name);
+    return StartCoordinator(start.again ? std::vector<std::string>{"--take-up", run_dir_}
+                                        : CoordinatorArguments());
+  }
+  Program program = programs_[start.name];
+  if (start.spare) program.argv.push_back(kSpare);
+  return Start(std::move(program));
+}
+
+absl::Status Supervisor::Do(const StopCoordinator&) {
+  launcher_.Signal(kCoordinatorProcess, SIGINT);
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Do(const WarnOfExit& warning) {
+  const Ended& ended = ended_[warning.name];
+  Warn(absl::StrCat(ended.name, " ", ended.How(),
+                    " after the job was done: ", LastWords(ended.log_path)));
+  return absl::OkStatus();
+}
 
 std::vector<std::string> Supervisor::CoordinatorArguments() const {
   std::vector<std::string> arguments = {job_.job_text.has_value() ? kJobOnInput : job_.job_file,
@@ -157,18 +203,21 @@ std::vector<std::string> Supervisor::CoordinatorArguments() const {
   return arguments;
 }
 
-absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
+absl::Status Supervisor::StartCoordinator(const std::vector<std::string>& arguments) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) {
     return absl::ResourceExhaustedError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
   }
-  const FileDescriptor read_end(fds[0]);
-  FileDescriptor write_end(fds[1]);
+  report_.clear();
+  report_fd_ = FileDescriptor(fds[0]);
+  const FileDescriptor write_end(
+      fds[1]);  // closed here, so that reads end when the coordinator dies
   Program program;
-  program.name = kCoordinator;
+  program.name = kCoordinatorProcess;
   program.host = HostOf(0).name;
   program.log_path = job_.coordinator_log;
-  program.argv = {job_.executable, kCoordinator, "--ready-fd", std::to_string(write_end.get())};
+  program.argv = {job_.executable, kCoordinatorProcess, "--ready-fd",
+                  std::to_string(write_end.get())};
   program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
   if (job_.security.keys_made) program.argv.push_back("--keep-keys");
   program.keep_fd = write_end.get();
@@ -177,10 +226,7 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
     ASSIGN_OR_RETURN(text, InMemory(*job_.job_text));
     program.input_fd = text.get();
   }
-  coordinator_.started_at = launcher_.Now();
-  RETURN_IF_ERROR(Start(program));
-  write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
-  return ReadAddress(read_end.get());
+  return Start(program);
 }
 
 void Supervisor::TidyRunFolder() const {
@@ -193,61 +239,28 @@ void Supervisor::TidyRunFolder() const {
   if (job_.security.keys_made) RemoveKeys(run_dir_);
 }
 
-absl::Status Supervisor::TakeUp(const Ended& coordinator) {
-  Tell(absl::StrCat("the ", coordinator.Who(), " ", coordinator.How(),
-                    ": another one takes the job up", KillHint(coordinator)));
-  const int interrupts = interrupts_.count();
-  RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
-  // The one that was killed may not have heard of it.
-  if (interrupts > 0) launcher_.Signal(kCoordinator, SIGINT);
-  return absl::OkStatus();
-}
-
-bool Supervisor::DiesAgainAndAgain(Deaths& deaths, const Ended& ended) const {
-  // One that could not join has looked for the coordinator as long as it may.
-  const bool failed = !ended.killed_by_signal() && !ended.connection_lost();
-  const absl::Duration quick_death =
-      job_.quick_death + (failed ? job_.join_time : absl::ZeroDuration());
-  const bool quick = ended.at - deaths.started_at < quick_death;
-  deaths.quick = quick ? deaths.quick + 1 : 0;
-  return deaths.quick >= kMostQuickDeaths;
-}
-
-// Until the coordinator has told address and run folder, or has ended.
-absl::Status Supervisor::ReadAddress(int fd) {
-  const bool first = run_dir_.empty();
-  std::string line;
-  while (line.empty() || line.back() != '\n') {
-    LaunchEvent event;
-    if (!ended_.has_value()) event = Wait(absl::InfiniteFuture(), fd);
-    if (event.ended.has_value() && event.ended->name == kCoordinator) {
-      ended_ = std::move(event.ended);  // it may have told before
-    } else if (event.ended.has_value()) {
-      waiting_.push_back(*std::move(event.ended));  // a node, while the job is taken up
-      continue;
-    }
-    if (event.interrupted && first) {
-      return absl::CancelledError("interrupted before the job had started");
-    }
-    if (event.interrupted) {
-      if (interrupts_.count() > 1) return KilledByUser();
-      launcher_.Signal(kCoordinator, SIGINT);
-      continue;
-    }
-    char bytes[1024];
-    const ssize_t got = read(fd, bytes, sizeof(bytes));
-    if (got <= 0) break;  // it is about to end, and will say why
-    line.append(bytes, static_cast<size_t>(got));
+// Reads some of what the coordinator reports, a line; the last time closes report_fd_.
+absl::Status Supervisor::ReadReport() {
+  char bytes[1024];
+  const ssize_t got = read(report_fd_.get(), bytes, sizeof(bytes));
+  if (got > 0) report_.append(bytes, static_cast<size_t>(got));
+  const bool complete = !report_.empty() && report_.back() == '\n';
+  if (got > 0 && !complete) return absl::OkStatus();
+  report_fd_ = FileDescriptor();
+  if (!complete) {
+    core_.OnNotReady(launcher_.Now());
+    return absl::OkStatus();
   }
-  if (line.empty()) {
-    if (!ended_.has_value()) ended_ = Wait(launcher_.Now() + job_.exit_time).ended;
-    return ended_.has_value() ? absl::OkStatus()
-                              : absl::InternalError("the coordinator did not tell its address");
-  }
-  const size_t tab = line.find('\t');
+  const size_t tab = report_.find('\t');
   if (tab == std::string::npos) return absl::InternalError("the coordinator told no run folder");
-  address_ = line.substr(0, tab);
-  run_dir_ = line.substr(tab + 1, line.size() - tab - 2);
+  const bool first = run_dir_.empty();
+  address_ = report_.substr(0, tab);
+  run_dir_ = report_.substr(tab + 1, report_.size() - tab - 2);
+  // The job of a coordinator that has exited is over; that of one that was killed is recovered.
+  const auto ended = ended_.find(kCoordinatorProcess);
+  if (ended != ended_.end() && !ended->second.killed_by_signal()) return absl::OkStatus();
+  if (first) RETURN_IF_ERROR(MakeNodePrograms());
+  core_.OnReady(launcher_.Now());
   return absl::OkStatus();
 }
 
@@ -276,7 +289,7 @@ GpuShare Supervisor::GpuShareOf(uint32_t worker) const {
   return share;
 }
 
-absl::Status Supervisor::StartNodes() {
+absl::Status Supervisor::MakeNodePrograms() {
   const std::filesystem::path logs = job_.log_folder.empty()
                                          ? std::filesystem::path(run_dir_) / kLogFolder
                                          : std::filesystem::path(job_.log_folder);
@@ -312,25 +325,15 @@ absl::Status Supervisor::StartNodes() {
           program.argv.push_back(GpuShareText(share));
         }
       }
-      const bool spare = listens && i >= job_.servers;
-      if (spare) program.argv.push_back(kSpare);
-      // A spare one will have those of a server whose place it takes, or nearly so.
-      const uint32_t place = spare ? i % job_.servers : i;
+      // A spare server shares the cores of a server it may replace.
+      const uint32_t place = listens && i >= job_.servers ? i % job_.servers : i;
       if (place < cores.size()) program.cores = cores[place];
       program.log_path = (logs / (program.name + ".log")).string();
-      std::filesystem::remove(program.log_path, error);  // of the run that is resumed
-      const std::string name = program.name;
-      nodes_[name].program = std::move(program);
-      RETURN_IF_ERROR(StartNode(name));
+      std::filesystem::remove(program.log_path, error);  // left by the run being resumed
+      programs_[program.name] = std::move(program);
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status Supervisor::StartNode(const std::string& name) {
-  Node& node = nodes_[name];
-  node.deaths.started_at = launcher_.Now();
-  return Start(node.program);
 }
 
 absl::Status Supervisor::Start(Program program) {
@@ -340,117 +343,36 @@ absl::Status Supervisor::Start(Program program) {
   return launcher_.Start(stand_in).status();
 }
 
-absl::Status Supervisor::Replace(const Ended& ended) {
-  if (DiesAgainAndAgain(nodes_[ended.name].deaths, ended)) return Killed(ended);
-  // Its place may be another's by now.
-  std::vector<std::string>& argv = nodes_[ended.name].program.argv;
-  if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
-  Tell(absl::StrCat(ended.Who(), " ", ended.How(), ": another is started in its place",
-                    KillHint(ended)));
-  return StartNode(ended.name);
-}
-
-LaunchEvent Supervisor::NextEvent() {
-  if (ended_.has_value()) return {std::exchange(ended_, std::nullopt), false};
-  if (waiting_.empty()) return Wait(absl::InfiniteFuture());
-  LaunchEvent event{std::move(waiting_.front()), false};
-  waiting_.pop_front();
-  return event;
-}
-
-absl::Status Supervisor::Watch() {
-  while (true) {
-    const LaunchEvent event = NextEvent();
-    if (event.interrupted) {
-      if (interrupts_.count() > 1) return KilledByUser();
-      launcher_.Signal(kCoordinator, SIGINT);
-    }
-    if (!event.ended.has_value()) continue;
-    std::optional<absl::Status> end;
-    if (event.ended->name == kCoordinator) {
-      end = CoordinatorEnded(*event.ended);
-    } else if (!event.ended->exited_with_zero()) {
-      end = NodeFailed(*event.ended);
-    }
-    if (end.has_value()) return *end;
-  }
-}
-
 void Supervisor::KillAll() {
   if (job_.elsewhere) {
     launcher_.SignalAll(SIGTERM);
     const absl::Time deadline = launcher_.Now() + kKillTime;
-    while (launcher_.running_count() > 0 && launcher_.Now() < deadline) Wait(deadline);
+    while (launcher_.running_count() > 0 && launcher_.Now() < deadline) NoteInterrupt(deadline);
   }
   launcher_.KillAll();
 }
 
-absl::Status Supervisor::KilledByUser() {
-  KillAll();
-  return absl::AbortedError(
-      absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
-}
-
-std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinator) {
-  if (coordinator.connection_lost()) return EndedElsewhere(coordinator);
-  if (coordinator.killed_by_signal()) {
-    if (run_dir_.empty() || DiesAgainAndAgain(coordinator_, coordinator))
-      return Killed(coordinator);
-    const absl::Status taken_up = TakeUp(coordinator);
-    if (taken_up.ok()) return std::nullopt;
-    return taken_up;
-  }
-  if (coordinator.status_unknown) return Killed(coordinator);
-  if (!coordinator.exited_with_zero()) {
-    if (job_.coordinator_log.empty()) return absl::AbortedError("");
-    const std::string said = LastWords(job_.coordinator_log);
-    return absl::AbortedError(absl::StripPrefix(said, "tug: error: "));
-  }
-  const absl::Time deadline = launcher_.Now() + job_.exit_time;
-  while (launcher_.running_count() > 0) {
-    const LaunchEvent event = Wait(deadline);
-    if (event.interrupted || !event.ended.has_value()) break;
-    if (!event.ended->exited_with_zero()) {
-      Warn(absl::StrCat(event.ended->name, " ", event.ended->How(),
-                        " after the job was done: ", LastWords(event.ended->log_path)));
-    }
+absl::Status Supervisor::StatusOf(const EndJob& end) {
+  switch (end.why) {
+    case EndJob::Why::kDone:
+      break;
+    case EndJob::Why::kCoordinatorFailed:
+      return absl::AbortedError(absl::StripPrefix(
+          job_.coordinator_log.empty() ? "" : LastWords(job_.coordinator_log), "tug: error: "));
+    case EndJob::Why::kProcessLost:
+      return LostProcess(ended_[end.process]);
+    case EndJob::Why::kNoAddress:
+      return absl::InternalError("the coordinator did not tell its address");
+    case EndJob::Why::kCancelled:
+      return absl::CancelledError("interrupted before the job had started");
+    case EndJob::Why::kInterruptedTwice:
+      return absl::AbortedError(
+          absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
   }
   return absl::OkStatus();
 }
 
-absl::Status Supervisor::EndedElsewhere(const Ended& coordinator) {
-  may_live_ = true;
-  const absl::Time deadline = launcher_.Now() + job_.lost_time;
-  while (launcher_.running_count() > 0 && launcher_.Now() < deadline) {
-    if (Wait(deadline).interrupted && interrupts_.count() > 1) return KilledByUser();
-  }
-  return Killed(coordinator);
-}
-
-std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
-  const absl::Time deadline = launcher_.Now() + job_.report_time;
-  while (!node.killed_by_signal()) {
-    const LaunchEvent event = Wait(deadline);
-    if (event.interrupted) {
-      if (interrupts_.count() > 1) return KilledByUser();
-      launcher_.Signal(kCoordinator, SIGINT);
-      continue;
-    }
-    if (!event.ended.has_value()) break;
-    if (event.ended->name != kCoordinator) {
-      waiting_.push_back(*event.ended);
-      continue;
-    }
-    // Exit code 0: the job was done all the same.
-    const std::optional<absl::Status> end = CoordinatorEnded(*event.ended);
-    if (end.has_value()) return end;
-  }
-  const absl::Status replaced = Replace(node);
-  if (replaced.ok()) return std::nullopt;
-  return replaced;
-}
-
-absl::Status Supervisor::Killed(const Ended& process) const {
+absl::Status Supervisor::LostProcess(const Ended& process) const {
   std::string said;
   if (!process.log_path.empty() && !process.connection_lost()) said = LastWords(process.log_path);
   if (StandardErrorIsTerminal()) WriteStandardError("\n");  // below the progress line

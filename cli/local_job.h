@@ -9,15 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "cli/job_security.h"
 #include "cli/launcher.h"
 #include "cli/network_host.h"
+#include "launch/supervisor_core.h"
 #include "proto/join_job.h"
 
 namespace tug {
-
-inline constexpr int kMostQuickDeaths = 3;
 
 // Where a coordinator finds a job file that it gets as its input.
 inline constexpr char kJobOnInput[] = "/dev/stdin";
@@ -57,17 +55,7 @@ struct LocalJob {
   // That resumes it, without --resume; empty: `tug train` with job_file and `overrides`.
   std::vector<std::string> command;
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
-  // For the coordinator to end a job one of whose nodes has exited with an error.
-  absl::Duration report_time = absl::Seconds(4);
-  // Of a process, after its start: it may die again of the same.
-  absl::Duration quick_death = absl::Seconds(5);
-  // How long a node tries to join before it exits with an error: it never was a member then.
-  absl::Duration join_time = kJoinTimeout;
-  // For nodes to exit after the job has ended.
-  absl::Duration exit_time = absl::Seconds(5);
-  // For a coordinator elsewhere whose connection is lost to end the job in order: kEndTime of
-  // `tug attend`, and a second.
-  absl::Duration lost_time = absl::Seconds(7);
+  SupervisorOptions supervision = {.join_time = kJoinTimeout};
   // Whoever runs several jobs has to know that the user wanted to end; one job that ended in order
   // is a success.
   bool interrupt_is_error = false;
@@ -82,22 +70,11 @@ struct LocalJob {
 // processes get them through memory (Program::keys). Workers that are to compute on GPUs share
 // those of their machine (cli/gpu_share.h). No process is left when it returns; of those elsewhere
 // none whose connection holds.
-//  - SIGINT, SIGTERM or SIGHUP: the coordinator ends the job in order; another one, a second or
-//    more later, kills everything. With interrupt_is_error the error is CANCELLED, "interrupted",
-//    whenever it came; before there is a job it always is CANCELLED.
-//  - A node killed by a signal, or whose connection is lost: another is started in its place, with
-//    its name, and the job goes on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A
-//    server in place of another is a spare one: it gets a place only if one is free. A node that
-//    left the job is not replaced, unless the job waited for it: then it exits with an error. A
-//    node that exits with an error: first the coordinator has report_time to end the job with its
-//    own message, which says more.
-//  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
-//    says so. Nodes go on meanwhile. One whose connection is lost may live: its host ends the job
-//    in order, and it is not taken up.
-//  - A process that dies kMostQuickDeaths times in a row within quick_death of its start, or exits
-//    with an error within join_time and quick_death, ends the job: everything is killed at once.
-// Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
-// when the coordinator has said it to us already. REQUIRES: the process has one thread.
+// What ends the job and which process starts again: launch/supervisor_core.h. SIGINT, SIGTERM and
+// SIGHUP are its interrupts; with interrupt_is_error the error is CANCELLED, "interrupted",
+// whenever one came; before there is a job it always is CANCELLED. A line says when a process is
+// replaced. Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty
+// message when the coordinator has said it to us already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);
 
 }  // namespace tug

@@ -81,7 +81,7 @@ class LocalJobTest : public ::testing::Test {
 TEST_F(LocalJobTest, IsDoneWhenTheCoordinatorIs) {
   Write(tell_ + "while [ ! -e $root/worked ]; do sleep 0.02; done", "exec sleep 1000",
         "echo $* >> $root/worked");
-  job_.exit_time = absl::Milliseconds(200);
+  job_.supervision.exit_time = absl::Milliseconds(200);
   EXPECT_TRUE(RunLocalJob(job_).ok());
   ExpectNobodyLeft();
   EXPECT_THAT(ReadWholeFile((root_ / "worked").string(), 1000).value(),
@@ -184,7 +184,7 @@ TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
             "echo 'connection to a lost' > $root/coordinator.log; kill -HUP $$",
         "while [ ! -e $root/lost ]; do sleep 0.02; done; sleep 0.2; touch $root/in_order",
         "touch $root/up; while [ ! -e $root/in_order ]; do sleep 0.02; done");
-  job_.lost_time = absl::Seconds(20);
+  job_.supervision.lost_time = absl::Seconds(20);
   EXPECT_THAT(
       std::string(RunLocalJob(job_).message()),
       AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
@@ -234,7 +234,7 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
       tell_ + "while [ ! -e $root/again ]; do sleep 0.02; done", "exec sleep 1000",
       "if mkdir $root/first 2>/dev/null; then kill -9 $$; fi; touch $root/again; exec sleep 1000");
   job_.workers = 1;
-  job_.exit_time = absl::Milliseconds(200);
+  job_.supervision.exit_time = absl::Milliseconds(200);
   testing::internal::CaptureStderr();
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_THAT(
@@ -250,7 +250,7 @@ TEST_F(LocalJobTest, StartsAnotherAfterTheLogFolderWasDeleted) {
         "if mkdir $root/first 2>/dev/null; then rm -r $root/logs; kill -9 $$; fi; "
         "echo again; touch $root/again; exec sleep 1000");
   job_.workers = 1;
-  job_.exit_time = absl::Milliseconds(200);
+  job_.supervision.exit_time = absl::Milliseconds(200);
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_EQ(ReadWholeFile((root_ / "logs/worker-0.log").string(), 1000).value(), "again\n");
   ExpectNobodyLeft();
@@ -262,7 +262,7 @@ TEST_F(LocalJobTest, StartsSpareServersAndOneInPlaceOfAKilledServer) {
         "if [ $# -eq 3 ] && mkdir $root/first 2>/dev/null; then kill -9 $$; fi; exec sleep 1000",
         "exec sleep 1000");
   job_.spare_servers = 1;
-  job_.exit_time = absl::Milliseconds(200);
+  job_.supervision.exit_time = absl::Milliseconds(200);
   EXPECT_TRUE(RunLocalJob(job_).ok());
   const std::string servers = ReadWholeFile((root_ / "servers").string(), 1000).value();
   const std::string regular = "server --coordinator 127.0.0.1:5\n";
@@ -275,7 +275,7 @@ TEST_F(LocalJobTest, StartsSpareServersAndOneInPlaceOfAKilledServer) {
 TEST_F(LocalJobTest, ANodeThatLeavesIsNotReplaced) {
   Write(tell_ + "while [ ! -e $root/left ]; do sleep 0.02; done; sleep 0.2",
         "echo >> $root/started; touch $root/left; exit 0", "exec sleep 1000");
-  job_.exit_time = absl::Milliseconds(200);
+  job_.supervision.exit_time = absl::Milliseconds(200);
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_EQ(ReadWholeFile((root_ / "started").string(), 1000).value(), "\n");
   ExpectNobodyLeft();
@@ -305,7 +305,7 @@ TEST_F(LocalJobTest, LeavesTheMessageOfAFailedNodeToTheCoordinator) {
 
 TEST_F(LocalJobTest, SaysWhatAFailedNodeSaidWhenTheCoordinatorDoesNot) {
   Write(tell_ + "exec sleep 1000", "exec sleep 1000", "echo 'tug: error: no text' >&2; exit 1");
-  job_.report_time = absl::Milliseconds(200);
+  job_.supervision.report_time = absl::Milliseconds(200);
   EXPECT_THAT(std::string(RunLocalJob(job_).message()),
               HasSubstr("exited with code 1 (it said last: tug: error: no text)"));
   ExpectNobodyLeft();
@@ -316,8 +316,8 @@ TEST_F(LocalJobTest, EndsWhenANodeFailsAgainAndAgain) {
   Write(tell_ + "exec sleep 1000", "exec sleep 1000",
         "echo >> $root/failures; echo 'tug: error: no text' >&2; exit 1");
   job_.workers = 1;
-  job_.quick_death = absl::Seconds(2);
-  job_.report_time = absl::Seconds(2);
+  job_.supervision.quick_death = absl::Seconds(2);
+  job_.supervision.report_time = absl::Seconds(2);
   EXPECT_THAT(std::string(RunLocalJob(job_).message()), HasSubstr("tug: error: no text"));
   EXPECT_EQ(ReadWholeFile((root_ / "failures").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
@@ -327,9 +327,9 @@ TEST_F(LocalJobTest, EndsWhenANodeCannotJoinHoweverLongItTries) {
   Write(tell_ + "exec sleep 1000", "exec sleep 1000",
         "echo >> $root/failures; echo 'tug: error: cannot reach' >&2; exit 1");
   job_.workers = 1;
-  job_.quick_death = absl::ZeroDuration();
-  job_.join_time = absl::Hours(1);
-  job_.report_time = absl::ZeroDuration();
+  job_.supervision.quick_death = absl::ZeroDuration();
+  job_.supervision.join_time = absl::Hours(1);
+  job_.supervision.report_time = absl::ZeroDuration();
   EXPECT_THAT(std::string(RunLocalJob(job_).message()), HasSubstr("tug: error: cannot reach"));
   EXPECT_EQ(ReadWholeFile((root_ / "failures").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
@@ -340,7 +340,7 @@ TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
             "if mkdir $root/first 2>/dev/null; then kill -9 $$; fi\n"
             "while [ ! -e $root/worked ]; do sleep 0.02; done",
         "exec sleep 1000", "touch $root/worked");
-  job_.exit_time = absl::Milliseconds(200);
+  job_.supervision.exit_time = absl::Milliseconds(200);
   testing::internal::CaptureStderr();
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
