@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <utility>
@@ -61,10 +63,38 @@ class ClusterRun {
  private:
   using Nodes = std::vector<std::unique_ptr<SimulatedNode>>;
 
+  // A process that the supervisor starts.
+  struct Process {
+    NodeKind kind = SERVER;
+    SimulatedNode* node = nullptr;  // null: it does not run, or is the coordinator
+    absl::Duration start_takes;     // the next time
+    FaultEvent next_kill = {};      // of its replacement; none if it lasts for ever
+    uint64_t starts = 0;
+    absl::Time started_at;
+    std::vector<absl::Duration> lives = {};
+    bool is_missed = false;  // it was lost and its replacement is not up
+  };
+
   Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
-  void StartNode(NodeKind kind, bool spare = false);
+  void AddNode(NodeKind kind, bool spare = false);
+  // Carries out what the supervisor decides.
+  void Supervise();
+  void Do(const StartProcess& start);
+  void Do(const StopCoordinator&);
+  void Do(const WarnOfExit&) {}
+  void Do(const EndJob& end);
+  void BringUp(const StartProcess& start);
+  void StartNode(Process& process, bool spare);
+  void Stop();
+  void OnExit(const std::string& name, ProcessExit how);
+  void OnNodeExit(const SimulatedNode& node, ProcessExit how);
+  std::string NameOf(const SimulatedNode& node) const;
+  // Lets the supervisor see the end of the job.
+  void EndProcesses();
   bool Answers() const { return coordinator_ != nullptr && !world_.coordinator_frozen; }
   void KillCoordinator(const FaultEvent& fault);
+  // Of a process that `fault` kills.
+  static void SetNextStart(Process& process, FaultEvent fault);
   void FreezeCoordinator(const FaultEvent& fault);
   void ThawCoordinator();
   void TakeUp();
@@ -79,8 +109,6 @@ class ClusterRun {
   void CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts);
   // What ends a fault that lasts.
   void AfterFault(absl::Duration lasts, std::function<void()> end);
-  void OnExit(const SimulatedNode& node);
-  void StartAgain(NodeKind kind);
   void Tick();
   void Collect();
 
@@ -94,6 +122,9 @@ class ClusterRun {
   std::unique_ptr<Coordinator> coordinator_;  // null while there is none
   SimulatedWorld world_;
   CoordinatorActions actions_;
+  SupervisorCore supervisor_;
+  std::map<std::string, Process> processes_;
+  std::optional<EndJob> end_;  // the supervisor's
   Nodes servers_;
   Nodes workers_;
   uint64_t incarnation_ = 1;
@@ -113,19 +144,124 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
       coordinator_options_(MakeCoordinatorOptions(options, table, store)),
       coordinator_(std::make_unique<Coordinator>(coordinator_options_)),
       world_{options, table, time_, network_, store, random_, {}},
-      actions_(world_, result) {
+      actions_(world_, result),
+      supervisor_(options.supervision) {
   coordinator_->KeepJournal(&journal_);
   world_.clocks.assign(options.config.cluster().virtual_workers(), 0);
-  world_.on_exit = [this](SimulatedNode& node) { OnExit(node); };
-  world_.on_missed = [this](SimulatedNode& node) {
-    if (options_.plant != PlantedBug::kSupervisor) StartAgain(node.kind());
-  };
+  world_.on_exit = [this](SimulatedNode& node, ProcessExit how) { OnNodeExit(node, how); };
   network_.set_cut([this](PeerId from, PeerId to, MessageKind kind) {
     return !world_.cuts.empty() && world_.IsCut(NodeOf(from), NodeOf(to), kind);
   });
 }
 
-void ClusterRun::StartNode(NodeKind kind, bool spare) {
+// ---- processes ----
+
+void ClusterRun::AddNode(NodeKind kind, bool spare) {
+  const std::string name = absl::StrCat(kind == SERVER ? "server-" : "worker-", processes_.size());
+  processes_[name].kind = kind;
+  supervisor_.AddNode(name, kind == SERVER, spare, time_.Now());
+  Supervise();
+}
+
+void ClusterRun::Supervise() {
+  for (const SupervisorAction& action : supervisor_.TakeActions()) {
+    std::visit([this](const auto& one) { Do(one); }, action);
+  }
+  if (supervisor_.NextDeadline() == absl::InfiniteFuture()) return;
+  time_.Schedule(supervisor_.NextDeadline() - time_.Now(), [this] {
+    supervisor_.OnTick(time_.Now());
+    Supervise();
+  });
+}
+
+void ClusterRun::Do(const StartProcess& start) {
+  Process& process = processes_[start.name];
+  process.started_at = time_.Now();
+  ++process.starts;
+  if (process.start_takes == absl::ZeroDuration()) return BringUp(start);
+  time_.Schedule(process.start_takes, [this, start, &process, starts = process.starts] {
+    if (process.starts == starts) BringUp(start);
+  });
+}
+
+void ClusterRun::BringUp(const StartProcess& start) {
+  Process& process = processes_[start.name];
+  if (std::exchange(process.is_missed, false)) actions_.stalls().OnFaultOver(time_.Now());
+  if (start.name != kCoordinatorProcess) {
+    StartNode(process, start.spare);
+  } else {
+    if (start.again) TakeUp();
+    supervisor_.OnReady(time_.Now());
+    Supervise();
+  }
+  process.start_takes = absl::ZeroDuration();
+  const FaultEvent kill = std::exchange(process.next_kill, {});
+  if (kill.lasts == absl::InfiniteDuration()) return;
+  time_.Schedule(kill.up, [this, kill, &process, starts = process.starts] {
+    if (process.starts != starts || actions_.ended()) return;
+    if (kill.kind == FaultKind::kKillCoordinator) return KillCoordinator(kill);
+    if (process.node != nullptr) Kill(*process.node, kill);
+  });
+}
+
+void ClusterRun::Do(const StopCoordinator&) {
+  if (Answers()) return Stop();
+  world_.waiting_calls.emplace_back([this, starts = processes_[kCoordinatorProcess].starts] {
+    if (processes_[kCoordinatorProcess].starts == starts && Answers()) Stop();
+  });
+}
+
+void ClusterRun::Stop() {
+  result_.stopped_waiting |= coordinator_->phase() == WAITING;
+  actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());
+  actions_.Run(*coordinator_);
+}
+
+void ClusterRun::Do(const EndJob& end) {
+  end_ = end;
+  if (actions_.ended()) return;
+  const bool interrupted = end.why == EndJob::Why::kInterruptedTwice &&
+                           result_.faults[static_cast<size_t>(FaultKind::kStop)] > 0;
+  const std::vector<absl::Duration>& lives = processes_[end.process].lives;
+  const auto quick = std::find_if(lives.rbegin(), lives.rend(), [this](absl::Duration life) {
+    return life >= options_.supervision.quick_death;
+  });
+  const bool crashed = end.why == EndJob::Why::kProcessLost && quick - lives.rbegin() >= 3;
+  const bool done = coordinator_ != nullptr && coordinator_->phase() == DONE;
+  const std::string text =
+      interrupted ? "interrupted twice: all processes were killed"
+                  : absl::StrCat(end.process, " ended again and again, so the job was ended");
+  if (!interrupted && (!crashed || done)) {
+    result_.untrue.push_back(absl::StrCat("people are told \"", text, "\", and it had ",
+                                          done ? "done all its steps" : "lived"));
+  }
+  world_.Say(text);
+  actions_.Kill(absl::AbortedError(text));
+}
+
+void ClusterRun::OnExit(const std::string& name, ProcessExit how) {
+  Process& process = processes_[name];
+  process.node = nullptr;
+  process.lives.push_back(time_.Now() - process.started_at);
+  if (how != ProcessExit::kZero && !std::exchange(process.is_missed, true)) {
+    actions_.stalls().OnFault(time_.Now());
+  }
+  supervisor_.OnExit(name, how, time_.Now());
+  Supervise();
+}
+
+std::string ClusterRun::NameOf(const SimulatedNode& node) const {
+  for (const auto& [name, process] : processes_) {
+    if (process.node == &node) return name;
+  }
+  return "";
+}
+
+void ClusterRun::OnNodeExit(const SimulatedNode& node, ProcessExit how) {
+  if (const std::string name = NameOf(node); !name.empty()) OnExit(name, how);
+}
+
+void ClusterRun::StartNode(Process& process, bool spare) {
   const auto do_register = [this](const RegisterRequest& request) -> absl::StatusOr<RegisterReply> {
     if (!Answers()) return absl::UnavailableError("no coordinator answers");
     absl::StatusOr<RegisterReply> reply = coordinator_->OnRegister(request, time_.Now());
@@ -139,6 +275,7 @@ void ClusterRun::StartNode(NodeKind kind, bool spare) {
     return reply;
   };
   std::unique_ptr<SimulatedNode> node;
+  const NodeKind kind = process.kind;
   if (kind == SERVER) {
     node = std::make_unique<SimulatedServer>(world_, kind, incarnation_++, do_register, heartbeat,
                                              spare);
@@ -148,7 +285,8 @@ void ClusterRun::StartNode(NodeKind kind, bool spare) {
     node = std::make_unique<SimulatedWorker>(world_, kind, incarnation_++, do_register, heartbeat);
   }
   NodesOf(kind).push_back(std::move(node));
-  NodesOf(kind).back()->Start();
+  process.node = NodesOf(kind).back().get();
+  process.node->Start();
 }
 
 // ---- faults ----
@@ -170,24 +308,21 @@ void ClusterRun::Befall(const FaultEvent& fault) {
   SimulatedNode* const victim = Victim(of_server ? SERVER : WORKER, fault);
   switch (fault.kind) {
     case FaultKind::kJoinWorker:
-      StartNode(WORKER);
+      AddNode(WORKER);
       break;
     case FaultKind::kJoinServer:
-      StartNode(SERVER);
+      AddNode(SERVER);
       break;
     case FaultKind::kStop:
-      if (!Answers()) return;
-      world_.Say("the job is asked to stop");
-      result_.stopped_waiting |= coordinator_->phase() == WAITING;
-      actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());
-      actions_.Run(*coordinator_);
+      world_.Say("the user interrupts the job");
+      supervisor_.OnInterrupt(time_.Now());
+      Supervise();
       break;
     case FaultKind::kKillJob:
       world_.Say("the whole job is killed");
-      actions_.Kill();
+      actions_.Kill(absl::CancelledError("the whole job was killed"));
       break;
     case FaultKind::kKillCoordinator:
-      if (coordinator_ == nullptr) return;
       KillCoordinator(fault);
       break;
     case FaultKind::kFreezeCoordinator:
@@ -227,7 +362,13 @@ void ClusterRun::KillCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator is killed");
   coordinator_.reset();
   ThawCoordinator();
-  AfterFault(fault.lasts, [this] { TakeUp(); });
+  SetNextStart(processes_[kCoordinatorProcess], fault);
+  OnExit(kCoordinatorProcess, ProcessExit::kKilled);
+}
+
+void ClusterRun::SetNextStart(Process& process, FaultEvent fault) {
+  process.start_takes = fault.lasts;
+  if (fault.times_more-- > 0) process.next_kill = fault;
 }
 
 void ClusterRun::FreezeCoordinator(const FaultEvent& fault) {
@@ -283,18 +424,20 @@ void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
   actions_.Run(*coordinator_);
   if (!reply.ok()) return world_.Say(std::string(reply.status().message()));
   AfterFault(fault.lasts, [this, kind = node.kind()] {
-    if (!actions_.ended()) StartNode(kind);
+    if (!actions_.ended()) AddNode(kind);
   });
 }
 
 void ClusterRun::Kill(SimulatedNode& node, const FaultEvent& fault) {
-  const NodeKind kind = node.kind();
+  const std::string name = NameOf(node);
   node.Die();
-  if (fault.seen_at_once && Answers()) {
+  if (fault.seen_at_once && Answers() && node.node_id() != 0) {
     coordinator_->OnGone(node.node_id(), options_.seed, time_.Now());
     actions_.Run(*coordinator_);
   }
-  AfterFault(fault.lasts, [this, kind] { StartNode(kind); });
+  if (name.empty() || fault.lasts == absl::InfiniteDuration()) return;
+  SetNextStart(processes_[name], fault);
+  OnExit(name, fault.seen_at_once ? ProcessExit::kKilled : ProcessExit::kConnectionLost);
 }
 
 void ClusterRun::Freeze(SimulatedNode& node, const FaultEvent& fault) {
@@ -332,18 +475,6 @@ void ClusterRun::CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts) {
   });
 }
 
-void ClusterRun::OnExit(const SimulatedNode& node) {
-  ++result_.fenced;
-  StartAgain(node.kind());
-}
-
-// As a supervisor does with a node that has ended with an error.
-void ClusterRun::StartAgain(NodeKind kind) {
-  AfterFault(options_.restart_after, [this, kind] {
-    if (!actions_.ended()) StartNode(kind);
-  });
-}
-
 // ---- the run ----
 
 void ClusterRun::Tick() {
@@ -356,17 +487,20 @@ void ClusterRun::Tick() {
 
 void ClusterRun::Run() {
   if (options_.watch != nullptr) options_.watch->Begin(time_);
-  for (uint32_t i = 0; i < options_.config.cluster().servers(); ++i) StartNode(SERVER);
-  for (uint32_t i = 0; i < options_.config.cluster().workers(); ++i) StartNode(WORKER);
-  for (uint32_t i = 0; i < options_.config.cluster().spare_servers(); ++i) StartNode(SERVER, true);
+  const ClusterConfig& cluster = options_.config.cluster();
+  for (uint32_t i = 0; i < cluster.servers(); ++i) AddNode(SERVER);
+  for (uint32_t i = 0; i < cluster.workers(); ++i) AddNode(WORKER);
+  for (uint32_t i = 0; i < cluster.spare_servers(); ++i) AddNode(SERVER, true);
+  supervisor_.Begin(time_.Now());
+  Supervise();
   for (const FaultEvent& fault : options_.faults) {
     time_.Schedule(fault.at, [this, &fault] { Befall(fault); });
   }
   if (!options_.faults.empty()) Tick();
   if (options_.stop_after < absl::InfiniteDuration()) {
     time_.Schedule(options_.stop_after, [this] {
-      actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());
-      actions_.Run(*coordinator_);
+      supervisor_.OnInterrupt(time_.Now());
+      Supervise();
     });
   }
   uint64_t events = 0;
@@ -374,10 +508,24 @@ void ClusterRun::Run() {
   const bool ended = time_.RunUntil(done, absl::UnixEpoch() + options_.longest) && actions_.ended();
   if (!ended) result_.status = absl::DeadlineExceededError("the simulated job does not end");
   Collect();
+  if (ended && !result_.killed) EndProcesses();
+}
+
+void ClusterRun::EndProcesses() {
+  const bool done = result_.status.ok();
+  coordinator_.reset();
+  OnExit(kCoordinatorProcess, done ? ProcessExit::kZero : ProcessExit::kError);
+  const absl::Time latest = time_.Now() + options_.supervision.exit_time;
+  time_.RunUntil([this] { return end_.has_value(); }, latest);
+  const auto why = done ? EndJob::Why::kDone : EndJob::Why::kCoordinatorFailed;
+  if (!end_.has_value() || end_->why != why) {
+    result_.untrue.emplace_back("the supervisor reports another end than the coordinator");
+  }
 }
 
 void ClusterRun::Collect() {
   result_.most_lead = world_.most_lead;
+  result_.fenced = world_.fenced;
   // Who has been left behind knows nothing of the end.
   std::set<uint32_t> members;
   if (coordinator_ != nullptr) {

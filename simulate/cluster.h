@@ -20,6 +20,7 @@
 #include "base/time_source.h"
 #include "coordinator/coordinator.h"
 #include "exchange/segment_table.h"
+#include "launch/supervisor_core.h"
 #include "proto/job.pb.h"
 #include "server/shard.h"
 #include "simulate/fault_event.h"
@@ -59,10 +60,12 @@ struct SimulationOptions {
   bool gradient_of_weights = true;
   // How long nodes wait between two heartbeats.
   absl::Duration beat_interval = absl::Milliseconds(20);
-  // In order of time. Nodes that the job has gone on without end, and others are started in their
-  // place after `restart_after`.
+  // In order of time.
   std::vector<FaultEvent> faults;
-  absl::Duration restart_after = absl::Milliseconds(200);
+  // With a quick_death of zero, processes may end any number of times.
+  SupervisorOptions supervision = {.report_time = absl::Milliseconds(200),
+                                   .quick_death = absl::ZeroDuration(),
+                                   .exit_time = absl::Seconds(1)};
   absl::Duration longest = absl::Hours(10);  // in virtual time
   PlantedBug plant = PlantedBug::kNone;
   RunWatch* watch = nullptr;  // outlives the run
@@ -71,7 +74,7 @@ struct SimulationOptions {
   SimulatedStore* store = nullptr;
   // What happens, for people.
   std::function<void(absl::Duration at, const std::string& text)> say = {};
-  // When to ask for an orderly stop, in virtual time; never if infinite.
+  // When the user interrupts the job, in virtual time; never if infinite.
   absl::Duration stop_after = absl::InfiniteDuration();
 };
 
@@ -122,7 +125,7 @@ struct SimulationResult {
   std::vector<std::string> untrue;
   // For so long the job made no progress, though nothing befell it.
   absl::Duration longest_stall;
-  bool killed = false;      // all of it, at once
+  bool killed = false;      // all of it, at once: by a fault, or by its supervisor
   uint64_t first_step = 0;  // that of the checkpoint that the run resumes
   uint32_t timelines = 1;
   uint64_t start_version = 0;    // of the last timeline
@@ -151,8 +154,9 @@ class SimulatedGradients {
 };
 float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element);
 
-// A job of which processes die goes on as in reality: the state machines of views and timelines are
-// the production ones too. What lanes write of checkpoints is kept in memory.
+// A job of which processes die goes on as in reality: the state machines of views and timelines and
+// the supervisor (launch/supervisor_core.h) are the production ones too. What lanes write of
+// checkpoints is kept in memory.
 //
 // Runs one job to its end. Deterministic: a function of the options.
 SimulationResult Simulate(const SimulationOptions& options);

@@ -30,9 +30,9 @@ void CoordinatorActions::Commit(Coordinator& coordinator, const CommitCheckpoint
   Do(commit);
 }
 
-void CoordinatorActions::Kill() {
+void CoordinatorActions::Kill(const absl::Status& status) {
   ended_ = result_.killed = true;
-  result_.status = absl::CancelledError("the whole job was killed");
+  result_.status = status;
 }
 
 void CoordinatorActions::Do(const CommitCheckpointAction& commit) {

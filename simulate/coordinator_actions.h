@@ -17,8 +17,8 @@ class CoordinatorActions {
 
   void Run(Coordinator& coordinator);
   void Commit(Coordinator& coordinator, const CommitCheckpointAction& commit);
-  // All processes are gone.
-  void Kill();
+  // All processes are killed.
+  void Kill(const absl::Status& status);
   bool ended() const { return ended_; }
   Told& told() { return told_; }
   StallClock& stalls() { return stalls_; }

@@ -11,7 +11,7 @@ namespace tug {
 
 // What can happen to a simulated cluster.
 enum class FaultKind : uint8_t {
-  kKillWorker,    // and another one is started after `lasts`
+  kKillWorker,    // its replacement takes `lasts` to start
   kKillServer,    // the same
   kFreezeWorker,  // the process stands still for `lasts` (SIGSTOP, SIGCONT)
   kFreezeServer,
@@ -21,9 +21,9 @@ enum class FaultKind : uint8_t {
   kJoinServer,
   kDrainWorker,  // is asked to leave; another one joins after `lasts`
   kDrainServer,
-  kKillCoordinator,    // and another one takes the job up after `lasts`
+  kKillCoordinator,    // its replacement takes `lasts` to start and recover the job
   kFreezeCoordinator,  // it stands still for `lasts`
-  kStop,               // the job is asked to end in order
+  kStop,               // the user interrupts the job
   kLoseKind,           // a link loses all messages of one kind for `lasts`
   kLeaveWorker,        // is told to end (SIGTERM), and asks the job to let it go
   kLeaveServer,
@@ -44,7 +44,10 @@ struct FaultEvent {
   FaultKind kind = FaultKind::kKillWorker;
   absl::Duration at;  // after the job has begun
   uint32_t pick = 0;  // of those of its kind that live: the one at index pick % their number
-  absl::Duration lasts = absl::InfiniteDuration();
+  absl::Duration lasts = absl::InfiniteDuration();  // killed: its host is lost with it
+  // Killed: how many of its replacements are killed too, this long after they were up.
+  uint32_t times_more = 0;
+  absl::Duration up = {};
   // Killed: whether its connection to the coordinator is seen to close (a process that ends), or it
   // falls silent (a host that does).
   bool seen_at_once = true;

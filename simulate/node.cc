@@ -81,10 +81,15 @@ void SimulatedNode::Die() {
   OnDeath();
 }
 
-void SimulatedNode::Exit(const std::string& why) {
-  world_.Say(absl::StrCat(Name(), " ends: ", why));
+void SimulatedNode::Exit(const std::string& why, ProcessExit how) {
+  world_.Say(absl::StrCat(Name(), why));
   Die();
-  if (world_.on_exit) world_.on_exit(*this);
+  world_.on_exit(*this, how);
+}
+
+void SimulatedNode::End(ProcessExit how) {
+  ended_ = true;
+  world_.on_exit(*this, how);
 }
 
 std::string SimulatedNode::Name() const {
@@ -122,9 +127,13 @@ void SimulatedNode::Register() {
   // again, or there is no coordinator.
   if (absl::IsAborted(reply.status()) || absl::IsResourceExhausted(reply.status()) ||
       absl::IsUnavailable(reply.status())) {
+    waited_ |= absl::IsAborted(reply.status());
     return Later(kTickInterval, [this] { Register(); });
   }
-  if (HasEnded(reply.status())) return;
+  if (HasEnded(reply.status())) {
+    const bool needless = waited_ && absl::IsOutOfRange(reply.status());
+    return End(needless ? ProcessExit::kZero : ProcessExit::kError);
+  }
   TUG_CHECK(reply.ok()) << reply.status().ToString();
   node_id_ = reply->node_id();
   job_ = reply->job();
@@ -133,7 +142,7 @@ void SimulatedNode::Register() {
   world_.Say(absl::StrCat(Name(), " joins"));
   if (request.lane_endpoints_size() > 0) {
     reply = register_(request);
-    if (HasEnded(reply.status())) return;
+    if (HasEnded(reply.status())) return End(ProcessExit::kError);
     TUG_CHECK(reply.ok()) << reply.status().ToString();
   }
   Beat();
@@ -166,7 +175,10 @@ void SimulatedNode::SendBeat(const HeartbeatRequest& request) {
   if (dead_) return;
   if (absl::IsUnavailable(reply.status())) return Later(kAskAgain, [this] { Beat(); });
   After(world_.options.max_control_delay, [this, request, reply = std::move(reply)] {
-    if (absl::IsNotFound(reply.status())) return Exit(std::string(reply.status().message()));
+    if (absl::IsNotFound(reply.status())) {
+      ++world_.fenced;
+      return Exit(absl::StrCat(" ends: ", reply.status().message()), ProcessExit::kError);
+    }
     TUG_CHECK(reply.ok()) << reply.status().ToString();
     OnBeatReply(request, *reply);
   });
@@ -178,13 +190,11 @@ void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent, const HeartbeatRep
     OnView(reply.view());
     known_view_ = reply.view().number();
   }
-  ended_ = reply.phase() == DONE || reply.phase() == FAILED;
-  if (ended_) return;
+  if (reply.phase() == DONE) return End(ProcessExit::kZero);
+  if (reply.phase() == FAILED) return End(ProcessExit::kError);
   if (reply.leave()) {
-    world_.Say(absl::StrCat(Name(), " leaves"));
-    Die();
-    if (reply.replace() && world_.on_missed) world_.on_missed(*this);
-    return;
+    const bool missed = reply.replace() && world_.options.plant != PlantedBug::kSupervisor;
+    return Exit(" leaves", missed ? ProcessExit::kError : ProcessExit::kZero);
   }
   OnReply(reply, sent);
   Tick();

@@ -43,10 +43,9 @@ struct SimulatedWorld {
   // While the coordinator stands still, calls wait in its sockets.
   bool coordinator_frozen = false;
   std::vector<std::function<void()>> waiting_calls = {};
-  // A node has ended with an error, since the job has gone on without it.
-  std::function<void(SimulatedNode&)> on_exit = {};
-  // The same, since the job has let it go and waits for another one in its place.
-  std::function<void(SimulatedNode&)> on_missed = {};
+  // The process of a node has exited by itself.
+  std::function<void(SimulatedNode&, ProcessExit)> on_exit = {};
+  uint64_t fenced = 0;  // SimulationResult
 
   // What nodes ask of the coordinator has no kind.
   bool IsCut(uint32_t from, uint32_t to, std::optional<MessageKind> kind = {}) const;
@@ -112,8 +111,9 @@ class SimulatedNode {
   void Beat();
   void SendBeat(const HeartbeatRequest& request);
   void OnBeatReply(const HeartbeatRequest& sent, const HeartbeatReply& reply);
-  // The job goes on without it.
-  void Exit(const std::string& why);
+  // Exits after the job has ended. What the node computed stays for Collect.
+  void End(ProcessExit how);
+  void Exit(const std::string& why, ProcessExit how);
 
   const uint64_t incarnation_;
   const bool spare_;
@@ -121,6 +121,7 @@ class SimulatedNode {
   const HeartbeatCall heartbeat_;
   uint32_t known_view_ = 0;
   bool asks_to_leave_ = false;
+  bool waited_ = false;  // for a slot in the job
   bool ended_ = false;
   bool dead_ = false;
   bool frozen_ = false;

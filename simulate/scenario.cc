@@ -356,7 +356,7 @@ void DescribeFaults(Scenario& scenario) {
   int servers = 0;
   bool early = false;
   for (const FaultEvent& fault : options.faults) {
-    servers += LosesServer(fault.kind) ? 1 : 0;
+    servers += LosesServer(fault.kind) ? 1 + static_cast<int>(fault.times_more) : 0;
     early |= (LosesServer(fault.kind) || LosesWorker(fault.kind)) && fault.at < kRunsBy;
     // A coordinator that stands still starts the job later.
     early |= fault.kind == FaultKind::kFreezeCoordinator && fault.at < kRunsBy;
@@ -431,9 +431,48 @@ void PauseCoordinator(absl::Duration at, Draw& draw, std::vector<FaultEvent>& fa
   }
 }
 
-// One seed in eight has one.
+// Process ends that the supervisor must tell apart: a crash loop, the loss of a node and the
+// coordinator at once, interrupts during recovery, a failure while the job is being stopped.
+void DrawCrashes(absl::Duration at, Draw& draw, SimulationOptions& options) {
+  options.supervision.quick_death = absl::Milliseconds(400);
+  // With default settings too it is four fifths of Coordinator::told_grace(): a job is over before
+  // nodes that cannot join it any more fail three times.
+  options.supervision.report_time = absl::Milliseconds(1600);
+  constexpr FaultKind kKills[] = {FaultKind::kKillWorker, FaultKind::kKillServer,
+                                  FaultKind::kKillCoordinator};
+  FaultEvent kill = DrawFault(draw);
+  kill.kind = kKills[draw.Below(3)];
+  kill.at = at;
+  const absl::Duration later = draw.Between(absl::ZeroDuration(), kill.lasts);
+  FaultEvent stop = At(FaultKind::kStop, at + later, {});
+  options.faults.clear();
+  switch (draw.Below(4)) {
+    case 0:
+      kill.times_more = draw.From(1, 3);
+      kill.up = draw.Between(absl::ZeroDuration(), absl::Milliseconds(200));
+      break;
+    case 1:
+      kill.kind = kKills[draw.Below(2)];
+      options.faults.push_back(At(FaultKind::kKillCoordinator, at + later / 50, kill.lasts));
+      break;
+    case 2:
+      kill.kind = FaultKind::kKillCoordinator;
+      options.faults.push_back(stop);
+      if (draw.OneIn(2))
+        options.faults.push_back(At(FaultKind::kStop, stop.at + absl::Seconds(1), {}));
+      break;
+    case 3:
+      kill.kind = draw.OneIn(2) ? FaultKind::kFreezeWorker : FaultKind::kFreezeServer;
+      stop.at += kill.lasts;
+      options.faults.push_back(stop);
+      break;
+  }
+  options.faults.push_back(kill);
+}
+
+// Three seeds in twenty have one.
 Conjunction DrawConjunction(Draw& draw) {
-  const uint32_t drawn = draw.Below(8 * kConjunctions.size());
+  const uint32_t drawn = draw.Below(40);
   return drawn < kConjunctions.size() ? kConjunctions[drawn].conjunction : Conjunction::kDrawn;
 }
 
@@ -475,6 +514,9 @@ void Add(Conjunction conjunction, Draw& draw, Scenario& scenario) {
       job.mutable_fault()->set_on_worker_loss(FaultConfig::WAIT);
       DrawCodec(draw, *job.mutable_comm()->mutable_push_codec());
       PauseCoordinator(at, draw, options.faults);
+      return;
+    case Conjunction::kCrashes:
+      DrawCrashes(at, draw, options);
       return;
   }
 }

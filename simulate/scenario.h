@@ -45,17 +45,20 @@ enum class Conjunction : uint8_t {
   kLeavesWhileWaiting,   // nodes are told to end while the job waits for others
   kShortPauses,          // the coordinator stands still several times in a row; pushes are encoded,
                          // and nobody takes over from a lost worker
+  kCrashes,              // processes that end again and again, together, or as the user interrupts
+                         // the job: its supervisor may have to end it
 };
 struct ConjunctionName {
   Conjunction conjunction;
   const char* name;
 };
-inline constexpr std::array<ConjunctionName, 5> kConjunctions = {{
+inline constexpr std::array<ConjunctionName, 6> kConjunctions = {{
     {Conjunction::kFramesWithoutMemory, "frames-without-memory"},
     {Conjunction::kStopWhileGoingBack, "stop-while-going-back"},
     {Conjunction::kLossy, "lossy"},
     {Conjunction::kLeavesWhileWaiting, "leaves-while-waiting"},
     {Conjunction::kShortPauses, "short-pauses"},
+    {Conjunction::kCrashes, "crashes"},
 }};
 
 // Pure.

@@ -60,6 +60,10 @@ std::string Scenario::Text() const {
           fault.kind == FaultKind::kDrainWorker;
       absl::StrAppend(&text, replaced ? ", another one after " : ", for ",
                       absl::FormatDuration(fault.lasts));
+      if (fault.times_more > 0) {
+        absl::StrAppend(&text, ", killed ", fault.times_more, " times more after ",
+                        absl::FormatDuration(fault.up));
+      }
     }
   }
   return text;
