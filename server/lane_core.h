@@ -11,8 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "exchange/segment_table.h"
-#include "proto/control.pb.h"
-#include "proto/job.pb.h"
 #include "server/lane_orders.h"
 #include "server/lane_parts.h"
 #include "server/lane_report.h"

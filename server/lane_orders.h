@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "proto/control.pb.h"
-#include "proto/job.pb.h"
 #include "server/live_set.h"
 
 namespace tug {
+
+class JobConfig;
 
 // The coordinator's orders to one lane, merged from views and heartbeat replies until the lane
 // obeys them (LaneCore::Obey). Of a heartbeat reply, the view is applied first. Not thread-safe.

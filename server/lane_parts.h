@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "checkpoint/part_report.h"
-#include "proto/control.pb.h"
 
 namespace tug {
 

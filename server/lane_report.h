@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "metrics/server_metrics.h"
-#include "proto/control.pb.h"
 #include "server/lane_orders.h"
 #include "server/shard.h"
 #include "server/shard_activity.h"

@@ -13,7 +13,6 @@
 #include "base/time_source.h"
 #include "base/trace.h"
 #include "exchange/send_buffers.h"
-#include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "server/lane_memory.h"
 #include "server/lane_reduction.h"
@@ -21,6 +20,8 @@
 #include "server/sync_policy.h"
 
 namespace tug {
+
+class View;
 
 inline constexpr uint64_t kServerParkingBytes = uint64_t{32} << 20;
 
