@@ -36,20 +36,28 @@ class UpdateShardTest : public ShardTest {
   }
   void PullFor(uint32_t block, uint32_t virtual_worker, uint64_t clock, Want want = Want::kAtLeast,
                uint32_t first_segment = 0, uint32_t segments = 2) {
-    PullBy(WorkerPeer(virtual_worker), 4, block, virtual_worker, clock, want, first_segment,
-           segments);
-  }
-  void PullBy(PeerId sender, uint32_t view, uint32_t block, uint32_t virtual_worker, uint64_t clock,
-              Want want = Want::kAtLeast, uint32_t first_segment = 0, uint32_t segments = 2) {
-    WireHeader header = Header(MessageKind::kPull, block, sender);
-    header.view = view;
-    header.version = clock;
-    header.virtual_worker = virtual_worker;
-    header.virtual_worker_count = 1;
+    WireHeader header = PullOf(WorkerPeer(virtual_worker), block, virtual_worker, clock);
     header.want = want;
     header.first_segment = first_segment;
     header.segment_count = segments;
     Deliver(header);
+  }
+  void PullBy(PeerId sender, uint32_t view, uint32_t block, uint32_t virtual_worker,
+              uint64_t clock) {
+    WireHeader header = PullOf(sender, block, virtual_worker, clock);
+    header.view = view;
+    Deliver(header);
+  }
+  // At least this clock, of both segments.
+  WireHeader PullOf(PeerId sender, uint32_t block, uint32_t virtual_worker, uint64_t clock) {
+    WireHeader header = Header(MessageKind::kPull, block, sender);
+    header.view = 4;
+    header.version = clock;
+    header.virtual_worker = virtual_worker;
+    header.virtual_worker_count = 1;
+    header.want = Want::kAtLeast;
+    header.segment_count = 2;
+    return header;
   }
   float Weight(uint32_t segment) { return shard_.weights(segment)[0]; }
 };
