@@ -37,16 +37,12 @@ absl::StatusOr<std::optional<RegisterReply>> JoinJob(ControlClient& client,
       if (!std::exchange(waits, true)) LogInfo(std::string(reply.status().message()));
     } else if (absl::IsUnavailable(reply.status())) {
       if (time.Now() - answered > timeout) return reply.status();
-    } else if (!waits) {
-      return reply;
-    } else if (reply.ok()) {
-      LogInfo("there is a place in the job now");
-      return reply;
     } else if (absl::IsOutOfRange(reply.status())) {
-      LogInfo("the job has ended; nobody had to be replaced by this process");
+      LogInfo("the job has ended: this process is not needed");
       return std::nullopt;
     } else {
-      return reply.status();
+      if (waits && reply.ok()) LogInfo("there is a place in the job now");
+      return reply;
     }
     Pause(client);
   }

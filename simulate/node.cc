@@ -19,6 +19,11 @@ bool HasEnded(const absl::Status& refusal) {
   return absl::IsOutOfRange(refusal) || absl::IsFailedPrecondition(refusal);
 }
 
+// How a node that HasEnded keeps out of the job exits: with an error if the job has failed.
+ProcessExit ExitAfter(const absl::Status& refusal) {
+  return absl::IsOutOfRange(refusal) ? ProcessExit::kZero : ProcessExit::kError;
+}
+
 }  // namespace
 
 float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element) {
@@ -127,13 +132,9 @@ void SimulatedNode::Register() {
   // again, or there is no coordinator.
   if (absl::IsAborted(reply.status()) || absl::IsResourceExhausted(reply.status()) ||
       absl::IsUnavailable(reply.status())) {
-    waited_ |= absl::IsAborted(reply.status());
     return Later(kTickInterval, [this] { Register(); });
   }
-  if (HasEnded(reply.status())) {
-    const bool needless = waited_ && absl::IsOutOfRange(reply.status());
-    return End(needless ? ProcessExit::kZero : ProcessExit::kError);
-  }
+  if (HasEnded(reply.status())) return End(ExitAfter(reply.status()));
   TUG_CHECK(reply.ok()) << reply.status().ToString();
   node_id_ = reply->node_id();
   job_ = reply->job();
@@ -142,7 +143,7 @@ void SimulatedNode::Register() {
   world_.Say(absl::StrCat(Name(), " joins"));
   if (request.lane_endpoints_size() > 0) {
     reply = register_(request);
-    if (HasEnded(reply.status())) return End(ProcessExit::kError);
+    if (HasEnded(reply.status())) return End(ExitAfter(reply.status()));
     TUG_CHECK(reply.ok()) << reply.status().ToString();
   }
   Beat();

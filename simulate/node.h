@@ -121,7 +121,6 @@ class SimulatedNode {
   const HeartbeatCall heartbeat_;
   uint32_t known_view_ = 0;
   bool asks_to_leave_ = false;
-  bool waited_ = false;  // for a slot in the job
   bool ended_ = false;
   bool dead_ = false;
   bool frozen_ = false;

@@ -435,9 +435,6 @@ void PauseCoordinator(absl::Duration at, Draw& draw, std::vector<FaultEvent>& fa
 // coordinator at once, interrupts during recovery, a failure while the job is being stopped.
 void DrawCrashes(absl::Duration at, Draw& draw, SimulationOptions& options) {
   options.supervision.quick_death = absl::Milliseconds(400);
-  // With default settings too it is four fifths of Coordinator::told_grace(): a job is over before
-  // nodes that cannot join it any more fail three times.
-  options.supervision.report_time = absl::Milliseconds(1600);
   constexpr FaultKind kKills[] = {FaultKind::kKillWorker, FaultKind::kKillServer,
                                   FaultKind::kKillCoordinator};
   FaultEvent kill = DrawFault(draw);
