@@ -100,9 +100,6 @@ class Supervisor {
   absl::StatusOr<EndJob> RunToEnd();
   absl::Status TakeEvent();
   absl::Status Do(const StartProcess& start);
-  absl::Status Do(const StopCoordinator& stop);
-  absl::Status Do(const WarnOfExit& warning);
-  absl::Status Do(const EndJob&) { return absl::OkStatus(); }
   absl::Status StartCoordinator(const std::vector<std::string>& arguments);
   std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadReport();
@@ -134,7 +131,15 @@ absl::StatusOr<EndJob> Supervisor::RunToEnd() {
   while (true) {
     for (const SupervisorAction& action : core_.TakeActions()) {
       if (const auto* end = std::get_if<EndJob>(&action)) return *end;
-      RETURN_IF_ERROR(std::visit([this](const auto& one) { return Do(one); }, action));
+      if (const auto* start = std::get_if<StartProcess>(&action)) RETURN_IF_ERROR(Do(*start));
+      if (const auto* exit = std::get_if<WarnOfExit>(&action)) {
+        const Ended& ended = ended_[exit->name];
+        Warn(absl::StrCat(exit->name, " ", ended.How(),
+                          " after the job was done: ", LastWords(ended.log_path)));
+      }
+      if (std::holds_alternative<StopCoordinator>(action)) {
+        launcher_.Signal(kCoordinatorProcess, SIGINT);
+      }
     }
     RETURN_IF_ERROR(TakeEvent());
   }
@@ -175,18 +180,6 @@ absl::Status Supervisor::Do(const StartProcess& start) {
   Program program = programs_[start.name];
   if (start.spare) program.argv.push_back(kSpare);
   return Start(std::move(program));
-}
-
-absl::Status Supervisor::Do(const StopCoordinator&) {
-  launcher_.Signal(kCoordinatorProcess, SIGINT);
-  return absl::OkStatus();
-}
-
-absl::Status Supervisor::Do(const WarnOfExit& warning) {
-  const Ended& ended = ended_[warning.name];
-  Warn(absl::StrCat(ended.name, " ", ended.How(),
-                    " after the job was done: ", LastWords(ended.log_path)));
-  return absl::OkStatus();
 }
 
 std::vector<std::string> Supervisor::CoordinatorArguments() const {

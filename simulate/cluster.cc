@@ -71,7 +71,7 @@ class ClusterRun {
     FaultEvent next_kill = {};      // of its replacement; none if it lasts for ever
     uint64_t starts = 0;
     absl::Time started_at;
-    std::vector<absl::Duration> lives = {};
+    int quick_exits = 0;     // in a row
     bool is_missed = false;  // it was lost and its replacement is not up
   };
 
@@ -79,15 +79,14 @@ class ClusterRun {
   void AddNode(NodeKind kind, bool spare = false);
   // Carries out what the supervisor decides.
   void Supervise();
-  void Do(const StartProcess& start);
-  void Do(const StopCoordinator&);
-  void Do(const WarnOfExit&) {}
-  void Do(const EndJob& end);
+  void Start(const StartProcess& start);
   void BringUp(const StartProcess& start);
   void StartNode(Process& process, bool spare);
+  void Interrupt();
   void Stop();
+  void End(const EndJob& end);
   void OnExit(const std::string& name, ProcessExit how);
-  void OnNodeExit(const SimulatedNode& node, ProcessExit how);
+  // Empty: its process has exited.
   std::string NameOf(const SimulatedNode& node) const;
   // Lets the supervisor see the end of the job.
   void EndProcesses();
@@ -148,7 +147,9 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
       supervisor_(options.supervision) {
   coordinator_->KeepJournal(&journal_);
   world_.clocks.assign(options.config.cluster().virtual_workers(), 0);
-  world_.on_exit = [this](SimulatedNode& node, ProcessExit how) { OnNodeExit(node, how); };
+  world_.on_exit = [this](SimulatedNode& node, ProcessExit how) {
+    if (const std::string name = NameOf(node); !name.empty()) OnExit(name, how);
+  };
   network_.set_cut([this](PeerId from, PeerId to, MessageKind kind) {
     return !world_.cuts.empty() && world_.IsCut(NodeOf(from), NodeOf(to), kind);
   });
@@ -165,7 +166,9 @@ void ClusterRun::AddNode(NodeKind kind, bool spare) {
 
 void ClusterRun::Supervise() {
   for (const SupervisorAction& action : supervisor_.TakeActions()) {
-    std::visit([this](const auto& one) { Do(one); }, action);
+    if (const auto* start = std::get_if<StartProcess>(&action)) Start(*start);
+    if (std::holds_alternative<StopCoordinator>(action)) Stop();
+    if (const auto* end = std::get_if<EndJob>(&action)) End(*end);
   }
   if (supervisor_.NextDeadline() == absl::InfiniteFuture()) return;
   time_.Schedule(supervisor_.NextDeadline() - time_.Now(), [this] {
@@ -174,7 +177,7 @@ void ClusterRun::Supervise() {
   });
 }
 
-void ClusterRun::Do(const StartProcess& start) {
+void ClusterRun::Start(const StartProcess& start) {
   Process& process = processes_[start.name];
   process.started_at = time_.Now();
   ++process.starts;
@@ -204,37 +207,37 @@ void ClusterRun::BringUp(const StartProcess& start) {
   });
 }
 
-void ClusterRun::Do(const StopCoordinator&) {
-  if (Answers()) return Stop();
-  world_.waiting_calls.emplace_back([this, starts = processes_[kCoordinatorProcess].starts] {
-    if (processes_[kCoordinatorProcess].starts == starts && Answers()) Stop();
-  });
+void ClusterRun::Interrupt() {
+  world_.Say("the user interrupts the job");
+  supervisor_.OnInterrupt(time_.Now());
+  Supervise();
 }
 
+// A signal to a frozen coordinator is handled when that continues.
 void ClusterRun::Stop() {
+  if (coordinator_ == nullptr) return;
+  if (world_.coordinator_frozen) {
+    world_.waiting_calls.emplace_back([this] { Stop(); });
+    return;
+  }
   result_.stopped_waiting |= coordinator_->phase() == WAITING;
   actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());
   actions_.Run(*coordinator_);
 }
 
-void ClusterRun::Do(const EndJob& end) {
+void ClusterRun::End(const EndJob& end) {
   end_ = end;
   if (actions_.ended()) return;
-  const bool interrupted = end.why == EndJob::Why::kInterruptedTwice &&
-                           result_.faults[static_cast<size_t>(FaultKind::kStop)] > 0;
-  const std::vector<absl::Duration>& lives = processes_[end.process].lives;
-  const auto quick = std::find_if(lives.rbegin(), lives.rend(), [this](absl::Duration life) {
-    return life >= options_.supervision.quick_death;
-  });
-  const bool crashed = end.why == EndJob::Why::kProcessLost && quick - lives.rbegin() >= 3;
-  const bool done = coordinator_ != nullptr && coordinator_->phase() == DONE;
-  const std::string text =
-      interrupted ? "interrupted twice: all processes were killed"
-                  : absl::StrCat(end.process, " ended again and again, so the job was ended");
-  if (!interrupted && (!crashed || done)) {
-    result_.untrue.push_back(absl::StrCat("people are told \"", text, "\", and it had ",
-                                          done ? "done all its steps" : "lived"));
-  }
+  const bool lost = end.why == EndJob::Why::kProcessLost;
+  const std::string text = lost ? absl::StrCat(end.process, " ended, so the job was ended")
+                                : "interrupted twice: all processes were killed";
+  const bool is_so = lost ? processes_[end.process].quick_exits >= kMostQuickDeaths
+                          : end.why == EndJob::Why::kInterruptedTwice &&
+                                result_.faults[static_cast<size_t>(FaultKind::kStop)] > 0;
+  const bool done = lost && coordinator_ != nullptr && coordinator_->phase() == DONE;
+  if (!is_so || done)
+    result_.untrue.push_back(
+        absl::StrCat("people are told \"", text, "\"", done ? ", and it was done" : ""));
   world_.Say(text);
   actions_.Kill(absl::AbortedError(text));
 }
@@ -242,7 +245,8 @@ void ClusterRun::Do(const EndJob& end) {
 void ClusterRun::OnExit(const std::string& name, ProcessExit how) {
   Process& process = processes_[name];
   process.node = nullptr;
-  process.lives.push_back(time_.Now() - process.started_at);
+  const bool quick = time_.Now() - process.started_at < options_.supervision.quick_death;
+  process.quick_exits = quick ? process.quick_exits + 1 : 0;
   if (how != ProcessExit::kZero && !std::exchange(process.is_missed, true)) {
     actions_.stalls().OnFault(time_.Now());
   }
@@ -255,10 +259,6 @@ std::string ClusterRun::NameOf(const SimulatedNode& node) const {
     if (process.node == &node) return name;
   }
   return "";
-}
-
-void ClusterRun::OnNodeExit(const SimulatedNode& node, ProcessExit how) {
-  if (const std::string name = NameOf(node); !name.empty()) OnExit(name, how);
 }
 
 void ClusterRun::StartNode(Process& process, bool spare) {
@@ -314,9 +314,7 @@ void ClusterRun::Befall(const FaultEvent& fault) {
       AddNode(SERVER);
       break;
     case FaultKind::kStop:
-      world_.Say("the user interrupts the job");
-      supervisor_.OnInterrupt(time_.Now());
-      Supervise();
+      Interrupt();
       break;
     case FaultKind::kKillJob:
       world_.Say("the whole job is killed");
@@ -498,10 +496,7 @@ void ClusterRun::Run() {
   }
   if (!options_.faults.empty()) Tick();
   if (options_.stop_after < absl::InfiniteDuration()) {
-    time_.Schedule(options_.stop_after, [this] {
-      supervisor_.OnInterrupt(time_.Now());
-      Supervise();
-    });
+    time_.Schedule(options_.stop_after, [this] { Interrupt(); });
   }
   uint64_t events = 0;
   const auto done = [&] { return actions_.ended() || ++events > kMostEvents; };
