@@ -49,12 +49,8 @@ class BenchWorker {
         load_(load),
         index_(index),
         job_(job),
-        options_{.job = job.job,
-                 .timeline = view.timeline(),
-                 .view = view.number(),
-                 .lane_of_segment = LaneNumberOfSegment(view),
-                 .comm = job.config.comm(),
-                 .block_names = BlockNames(view.blocks())},
+        options_(
+            ExchangeOptionsOf(job.config, job.job, view, WorkerPeer(kFirstWorkerNode + index))),
         tally_(tally) {}
 
   void MakeMemory(Transport& transport) {

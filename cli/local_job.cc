@@ -87,7 +87,7 @@ class Supervisor {
   }
 
  private:
-  // Host of number `place`, when they are dealt in order.
+  // The host of the `place`-th process where hosts are assigned in turn.
   NetworkHost HostOf(size_t place) const {
     if (job_.hosts.empty()) return {.address = "127.0.0.1"};
     return job_.hosts[place % job_.hosts.size()];
@@ -98,7 +98,7 @@ class Supervisor {
   GpuShare GpuShareOf(uint32_t worker) const;
   // Errors: of the system.
   absl::StatusOr<EndJob> RunToEnd();
-  absl::Status TakeEvent();
+  absl::Status HandleEvent();
   absl::Status Do(const StartProcess& start);
   absl::Status StartCoordinator(const std::vector<std::string>& arguments);
   std::vector<std::string> CoordinatorArguments() const;
@@ -141,11 +141,11 @@ absl::StatusOr<EndJob> Supervisor::RunToEnd() {
         launcher_.Signal(kCoordinatorProcess, SIGINT);
       }
     }
-    RETURN_IF_ERROR(TakeEvent());
+    RETURN_IF_ERROR(HandleEvent());
   }
 }
 
-absl::Status Supervisor::TakeEvent() {
+absl::Status Supervisor::HandleEvent() {
   const LaunchEvent event = launcher_.Wait(core_.NextDeadline(), {report_fd_.get()});
   if (event.interrupted) {
     core_.OnInterrupt(launcher_.Now());

@@ -8,7 +8,6 @@
 #include "exchange/declared_blocks.h"
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
-#include "proto/sync_mode.h"
 #include "transport/open_transport.h"
 
 namespace tug {
@@ -96,7 +95,6 @@ absl::Status ExternalWorker::TakePlace(const View& view) {
   ASSIGN_OR_RETURN(table_,
                    SegmentTable::Create(blocks_, registered.config().comm().segment_elements()));
   count_ = static_cast<uint32_t>(view.workers_size());
-  update_per_push_ = SyncModeOf(registered.config().sync().policy()).update_per_push;
   for (uint32_t i = 0; i < count_; ++i) {
     const WorkerAssignment& worker = view.workers(static_cast<int>(i));
     if (worker.node_id() != registered.node_id() || worker.virtual_workers_size() != 1) continue;
@@ -171,7 +169,7 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
   RETURN_IF_ERROR(begins.status());
   all_steps_done_ = !*begins;
   if (all_steps_done_) {
-    if (update_per_push_) clocks_.AllowLastPulls();
+    if (member_->pulls_once_more()) clocks_.AllowLastPulls();
     return std::optional<uint64_t>();
   }
   clocks_.BeginStep();

@@ -114,7 +114,6 @@ class ExternalWorker {
   uint32_t count_ = 0;
   uint32_t virtual_worker_ = 0;
   uint64_t start_clock_ = 0;
-  bool update_per_push_ = false;  // of the job's policy
   std::unique_ptr<ExchangeClient> exchange_;
   std::unique_ptr<JobMember> member_;  // last: its thread cancels the exchange
 };

@@ -118,6 +118,11 @@ ExchangeSchedule JobMember::schedule() const {
   return core_.schedule();
 }
 
+bool JobMember::pulls_once_more() const {
+  absl::MutexLock lock(&mutex_);
+  return core_.pulls_once_more();
+}
+
 PushRequest JobMember::PushAt(uint32_t block, uint64_t clock) const {
   absl::MutexLock lock(&mutex_);
   return core_.PushAt(block, clock);

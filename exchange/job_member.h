@@ -56,6 +56,7 @@ class JobMember {
   absl::StatusOr<bool> BeginStep(uint64_t clock);
   // As ProgramCore.
   ExchangeSchedule schedule() const;
+  bool pulls_once_more() const;
   PushRequest PushAt(uint32_t block, uint64_t clock) const;
   PullRequest PullAt(uint32_t block, uint64_t clock) const;
   void ReportStep(StepReport report) { board_.AddStep(std::move(report)); }

@@ -11,14 +11,14 @@ ProgramCore::ProgramCore(const JobConfig& config, ControlBoard& board)
       board_(board) {}
 
 void ProgramCore::SetPlace(const WorkerPlace& place) {
-  if (!place.virtual_workers.empty()) virtual_worker_ = place.virtual_workers;
-  gate_ = GateOf(orders_, virtual_worker_);
+  if (!place.virtual_workers.empty()) carried_ = place.virtual_workers;
+  gate_ = GateOf(orders_, carried_);
 }
 
 void ProgramCore::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
   board_.OnReply(reply, sent);
   orders_ = board_.orders();
-  gate_ = GateOf(orders_, virtual_worker_);
+  gate_ = GateOf(orders_, carried_);
   state_.pausing = orders_.pause;
   board_.SetState(state_);
 }
@@ -42,19 +42,15 @@ ProgramCore::Verdict ProgramCore::TryBegin(uint64_t clock) {
 }
 
 PushRequest ProgramCore::PushAt(uint32_t block, uint64_t clock) const {
-  return {.block = block,
-          .virtual_worker = virtual_worker_[0],
-          .virtual_worker_count = 1,
-          .clock = clock};
+  return {.block = block, .virtual_worker = carried_[0], .virtual_worker_count = 1, .clock = clock};
 }
 
 // The last weights are those that the pushes of all programs have made.
 PullRequest ProgramCore::PullAt(uint32_t block, uint64_t clock) const {
-  const bool last = rules_.update_per_push && done_;
   return {.block = block,
-          .want = rules_.update_per_push && !last ? Want::kAtLeast : Want::kExact,
-          .version = last ? gate_.last_clock : clock,
-          .virtual_workers = {virtual_worker_[0], 1}};
+          .want = rules_.update_per_push && !pulls_once_more() ? Want::kAtLeast : Want::kExact,
+          .version = pulls_once_more() ? gate_.last_clock : clock,
+          .virtual_workers = {carried_[0], 1}};
 }
 
 void ProgramCore::Finish() {

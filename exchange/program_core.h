@@ -33,6 +33,9 @@ class ProgramCore {
   Verdict MayBegin(uint64_t clock) const;
   // Begins it if it may. REQUIRES: called for the place's start clock, and the next ones in turn.
   Verdict TryBegin(uint64_t clock);
+  // No step is left, and the pushes of others change the weights still: the last ones are pulled
+  // once more (BlockClocks::AllowLastPulls).
+  bool pulls_once_more() const { return rules_.update_per_push && done_; }
   // In effect for the step that began last.
   const ExchangeSchedule& schedule() const { return schedule_; }
 
@@ -46,7 +49,7 @@ class ProgramCore {
  private:
   const StepRules rules_;
   ControlBoard& board_;
-  std::vector<uint32_t> virtual_worker_ = {0};
+  std::vector<uint32_t> carried_ = {0};  // one virtual worker
   ControlBoard::Orders orders_;
   StepGate gate_;
   ControlBoard::State state_;

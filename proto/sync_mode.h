@@ -59,6 +59,12 @@ constexpr const SyncMode& SyncModeOf(SyncConfig::Policy policy) {
   return kSyncModes[0];
 }
 
+// The job's step of a version of weights, which counts pushes where these are updates.
+inline uint64_t StepOfVersion(const JobConfig& job, uint64_t version) {
+  const bool counts_pushes = SyncModeOf(job.sync().policy()).update_per_push;
+  return counts_pushes ? version / job.cluster().virtual_workers() : version;
+}
+
 // s of the table above; 0 where it does not speak of it.
 inline uint64_t StalenessBound(const SyncConfig& sync) {
   if (sync.policy() == SyncConfig::SSP) return sync.staleness();

@@ -24,12 +24,10 @@ namespace tug {
 // sockets, files or a clock. LaneThread (lane.h) drives it in a server, SimulatedServer in virtual
 // time.
 //
-//   1. Begin: a new timeline. The lane fills its segments (initial weights or checkpoint), or,
-//   where
-//      it joins in the middle of a timeline, waits until their owners fill its replicas.
-//   2. Obey: a new placement gets a new shard, which takes over the segments of the one before;
-//   then
-//      the view and its live set fence; then final version and schedule.
+//   1. Begin: a new timeline. The lane fills its segments (initial weights or checkpoint). If it
+//      joins in the middle of the timeline, it waits until their owners fill its replicas.
+//   2. Obey: a new placement gets a new shard, which takes over the segments of the one before.
+//      Then the view and its live set fence; then final version and schedule apply.
 //   3. OnMessage, OnTick, Reduce.
 //
 // Not thread-safe.
@@ -65,8 +63,8 @@ class LaneCore {
   LaneCore(const Job& job, const SegmentTable& table, Sinks sinks);
 
   // Starts a timeline with this view; Obey must follow before the first message. `joins`: in the
-  // middle of the timeline. Errors: those of Sinks::connect
-  // and Sinks::fill; the lane must not serve then.
+  // middle of the timeline. Errors: those of Sinks::connect and Sinks::fill; the lane must not
+  // serve then.
   absl::Status Begin(const View& view, bool joins, absl::Time now);
   // Applies what is new. Errors: of Sinks::connect and Shard::TakeFrom; the lane has failed.
   absl::Status Obey(const LaneOrders::Wanted& wanted, absl::Time now);

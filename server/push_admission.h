@@ -44,7 +44,7 @@
 // segment is one of its segments: the argument above is of this block alone, which is completed,
 // and then of the one below. A worker of several virtual workers pushes block 0 of one before the
 // last block of the next, so it does not wait for what is deferred, nor does one that has been told
-// to take over from a lost one, nor one that others wait for at a gate (worker/orders_gate.h).
+// to take over from a lost one, nor one that others wait for at a gate (worker/lane_room.h).
 //
 // Where workers cut blocks into the same partitions (scheduler/partitioner.h), the segments of a
 // partition have the same tree state. In the steps in which a schedule changes they do not

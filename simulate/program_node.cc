@@ -92,7 +92,7 @@ bool SimulatedProgram::BeginStep() {
     case ProgramCore::Verdict::kWait:
       return false;
     case ProgramCore::Verdict::kDone:
-      if (SyncModeOf(config_.sync().policy()).update_per_push) clocks_.AllowLastPulls();
+      if (core_->pulls_once_more()) clocks_.AllowLastPulls();
       doing_ = Doing::kLastPulls;
       break;
     case ProgramCore::Verdict::kBegin:
@@ -188,11 +188,9 @@ void SimulatedProgram::Collect(SimulationResult& result) {
   result.schedule_changes += schedule_changes_;
   result.steps[virtual_worker_] = steps_taken_;
   if (doing_ != Doing::kFinished) return;
-  const bool per_push = SyncModeOf(config_.sync().policy()).update_per_push;
   std::vector<uint64_t> versions;
   for (uint32_t block = 0; block < weights_.size(); ++block) {
-    const uint64_t version = exchange_->open().PulledVersions(block).lowest;
-    versions.push_back(per_push ? version / config_.cluster().virtual_workers() : version);
+    versions.push_back(StepOfVersion(config_, exchange_->open().PulledVersions(block).lowest));
   }
   result.evaluated.push_back(weights_);
   result.evaluated_versions.push_back(std::move(versions));

@@ -1,43 +1,19 @@
 #include "simulate/scenario.h"
 
 #include <algorithm>
-#include <random>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compression/codecs.h"
 #include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
+#include "simulate/draw.h"
+#include "simulate/drawn_faults.h"
 
 namespace tug {
 namespace {
 
 constexpr uint64_t kSteps = 24;
-// Faults come within it; a job without them takes about as long.
-constexpr absl::Duration kFaultsWithin = absl::Milliseconds(2000);
-// By then every job runs, and its copies are in sync.
-constexpr absl::Duration kRunsBy = absl::Milliseconds(800);
-// A job takes no longer than this, and with loss so many repeats a step on top.
-constexpr absl::Duration kLongestJob = absl::Seconds(120);
-constexpr int kMostRepeatsOfStep = 50;
-
-// Draws from a seed. Written out, since the library's distributions may differ by platform.
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  // From 0 to n - 1.
-  uint32_t Below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
-  uint32_t From(uint32_t low, uint32_t high) { return low + Below(high - low + 1); }
-  bool OneIn(uint32_t n) { return Below(n) == 0; }
-  absl::Duration Between(absl::Duration low, absl::Duration high) {
-    const int64_t range = absl::ToInt64Microseconds(high - low);
-    return low + absl::Microseconds(static_cast<int64_t>(random_() % static_cast<uint64_t>(range)));
-  }
-
- private:
-  std::mt19937_64 random_;
-};
-
 BlockTable Blocks(bool exact) {
   BlockTable blocks;
   for (const uint64_t elements : {300, 150}) {
@@ -256,119 +232,6 @@ void MaybeAllReduce(Scenario& scenario) {
     job.mutable_comm()->set_pull_format(CommConfig::FP32);
   }
   scenario.options.network.drop_probability = 0;
-}
-
-FaultEvent DrawFault(Draw& draw) {
-  constexpr FaultKind kKinds[] = {
-      FaultKind::kKillWorker,      FaultKind::kKillWorker,        FaultKind::kKillServer,
-      FaultKind::kKillServer,      FaultKind::kFreezeWorker,      FaultKind::kFreezeServer,
-      FaultKind::kCutWorker,       FaultKind::kCutServer,         FaultKind::kJoinWorker,
-      FaultKind::kJoinServer,      FaultKind::kDrainWorker,       FaultKind::kDrainServer,
-      FaultKind::kKillCoordinator, FaultKind::kFreezeCoordinator, FaultKind::kLoseKind,
-      FaultKind::kLoseKind,        FaultKind::kLeaveWorker,       FaultKind::kLeaveServer};
-  // Of those that a link may lose: all that a job has.
-  constexpr MessageKind kLosable[] = {
-      MessageKind::kPush,     MessageKind::kReceived,    MessageKind::kCommitted,
-      MessageKind::kDropped,  MessageKind::kPull,        MessageKind::kWeights,
-      MessageKind::kNorms,    MessageKind::kNormsWanted, MessageKind::kRefused,
-      MessageKind::kDeferred, MessageKind::kPushWanted,  MessageKind::kWeightsReceived,
-      MessageKind::kUpdate,   MessageKind::kCopied,      MessageKind::kCopyWanted,
-      MessageKind::kCopy};
-  FaultEvent fault;
-  fault.kind = kKinds[draw.Below(std::size(kKinds))];
-  fault.at = draw.Between(absl::ZeroDuration(), kFaultsWithin);
-  fault.pick = draw.Below(1000);
-  // Shorter than the timeout, or longer.
-  fault.lasts = draw.OneIn(3) ? draw.Between(absl::Milliseconds(400), absl::Milliseconds(1000))
-                              : draw.Between(absl::Milliseconds(10), absl::Milliseconds(400));
-  fault.seen_at_once = draw.OneIn(2);
-  const uint32_t direction = draw.Below(4);
-  fault.cuts_out = direction != 1;
-  fault.cuts_in = direction != 2;
-  fault.cut_from = static_cast<FaultEvent::From>(draw.Below(3));
-  fault.loses = kLosable[draw.Below(std::size(kLosable))];
-  return fault;
-}
-
-bool OfCoordinator(FaultKind kind) {
-  return kind == FaultKind::kKillCoordinator || kind == FaultKind::kFreezeCoordinator;
-}
-bool LosesServer(FaultKind kind) {
-  return kind == FaultKind::kKillServer || kind == FaultKind::kFreezeServer ||
-         kind == FaultKind::kCutServer;
-}
-bool LosesWorker(FaultKind kind) {
-  return kind == FaultKind::kKillWorker || kind == FaultKind::kFreezeWorker ||
-         kind == FaultKind::kCutWorker;
-}
-
-bool LosesNobody(FaultKind kind) {
-  return OfCoordinator(kind) || kind == FaultKind::kLoseKind || kind == FaultKind::kKillJob;
-}
-bool MovesWorker(FaultKind kind) {
-  return LosesWorker(kind) || kind == FaultKind::kJoinWorker || kind == FaultKind::kDrainWorker ||
-         kind == FaultKind::kLeaveWorker;
-}
-
-// Whether the fault is drawn for jobs that fail, in order, when a node is lost
-// (GoesOnWithoutANode).
-bool IsForFragile(const FaultEvent& fault, const JobConfig& job) {
-  const bool freezes =
-      fault.kind == FaultKind::kFreezeWorker || fault.kind == FaultKind::kFreezeServer;
-  return LosesNobody(fault.kind) || fault.kind == FaultKind::kKillWorker ||
-         fault.kind == FaultKind::kKillServer || (freezes && AllReduces(job));
-}
-
-void DrawFaults(Draw& draw, Scenario& scenario) {
-  SimulationOptions& options = scenario.options;
-  const JobConfig& job = options.config;
-  const bool fragile = !GoesOnWithoutANode(job);
-  const uint32_t count = draw.OneIn(10) ? 0 : draw.From(1, 4);
-  for (uint32_t i = 0; i < count; ++i) {
-    FaultEvent fault = DrawFault(draw);
-    if (fragile && (!IsForFragile(fault, job) || draw.OneIn(2))) continue;
-    scenario.may_fail |= fragile && !LosesNobody(fault.kind);
-    // With others that take over, a worker of a job that runs need not be replaced, unless it is
-    // the last one.
-    const bool last = job.cluster().workers() <= count;
-    if (fault.kind == FaultKind::kKillWorker && !last && draw.OneIn(3) && fault.at > kRunsBy &&
-        job.fault().on_worker_loss() != FaultConfig::WAIT) {
-      fault.lasts = absl::InfiniteDuration();
-    }
-    options.faults.push_back(fault);
-  }
-  if (draw.OneIn(8)) {
-    options.faults.push_back({.kind = FaultKind::kStop, .at = draw.Between({}, kFaultsWithin)});
-  } else if (!scenario.resumed && draw.OneIn(8)) {
-    options.faults.push_back({.kind = FaultKind::kKillJob, .at = draw.Between({}, kFaultsWithin)});
-  }
-}
-
-// What follows from them.
-void DescribeFaults(Scenario& scenario) {
-  SimulationOptions& options = scenario.options;
-  const auto repeats = static_cast<int64_t>(options.config.train().steps() * kMostRepeatsOfStep);
-  options.longest = kLongestJob + repeats * absl::Milliseconds(options.config.comm().resend_ms());
-  std::stable_sort(options.faults.begin(), options.faults.end(),
-                   [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
-  scenario.stops = std::ranges::count(options.faults, FaultKind::kStop, &FaultEvent::kind) > 0;
-  // One server at a time, while both copies of everything are there.
-  int servers = 0;
-  bool early = false;
-  for (const FaultEvent& fault : options.faults) {
-    servers += LosesServer(fault.kind) ? 1 + static_cast<int>(fault.times_more) : 0;
-    early |= (LosesServer(fault.kind) || LosesWorker(fault.kind)) && fault.at < kRunsBy;
-    // A coordinator that stands still starts the job later.
-    early |= fault.kind == FaultKind::kFreezeCoordinator && fault.at < kRunsBy;
-    early |= fault.kind == FaultKind::kJoinServer || fault.kind == FaultKind::kDrainServer ||
-             fault.kind == FaultKind::kLeaveServer || fault.kind == FaultKind::kKillCoordinator ||
-             fault.kind == FaultKind::kLoseKind;
-  }
-  scenario.loses_nobody = std::ranges::none_of(options.faults, [](const FaultEvent& fault) {
-    return LosesServer(fault.kind) || LosesWorker(fault.kind);
-  });
-  const bool copied = options.config.sync().replicas() > 1;
-  scenario.one_timeline = (servers == 0 || copied) && servers <= 1 && !early;
 }
 
 // Error feedback, where nobody compares bits, or no virtual worker ever changes its worker: what

@@ -263,7 +263,7 @@ bool SimulatedWorker::TakeWeights(uint32_t block) {
   if (world_.options.watch != nullptr) {
     world_.options.watch->OnPulled(node_id_, block, versions.lowest, weights_[block]);
   }
-  versions_[block] = core_->StepOf(versions.lowest);
+  versions_[block] = StepOfVersion(config_, versions.lowest);
   TUG_CHECK(core_->OnWeights(block, versions).ok());
   return true;
 }

@@ -53,7 +53,7 @@ struct TrainingLoopOptions {
   // What virtual workers' pushes leave out goes to checkpoints (KeepsResiduals); null: it does not.
   // Outlives the loop.
   ResidualWriter* residuals = nullptr;
-  uint32_t view = 0;  // that it begins with, as ResidualPlace
+  uint32_t view = 0;  // that the worker was built in
   // By block: it is expected to be read where the lanes have it; empty: none is.
   std::vector<bool> in_place = {};
   // What the model sends gradients by (EncodesOnDevice); null: the exchange encodes. Outlives the

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "proto/placement_mode.h"
 #include "worker/encoded_gradients.h"
-#include "worker/orders_gate.h"
+#include "worker/lane_room.h"
 
 namespace tug {
 
@@ -168,19 +168,15 @@ void WorkerCore::Pull(const PullOrder& order, bool whole) {
 void WorkerCore::PullWhole(uint32_t block) { Pull(machine_.CurrentPull(block), /*whole=*/true); }
 
 absl::Status WorkerCore::OnWeights(uint32_t block, const OpenRequests::Versions& versions) {
-  const uint64_t lowest = StepOf(versions.lowest);
+  const uint64_t lowest = StepOfVersion(options_.config, versions.lowest);
   if (block == 0 && mode_.update_per_push) {
     due_residuals_.OnWeights(lowest);
     for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
       RETURN_IF_ERROR(SaveResidualsAt(i, machine_.next_clock(i)));
     }
   }
-  machine_.OnWeights(block, lowest, StepOf(versions.highest));
+  machine_.OnWeights(block, lowest, StepOfVersion(options_.config, versions.highest));
   return ReportSkipped();
-}
-
-uint64_t WorkerCore::StepOf(uint64_t version) const {
-  return mode_.update_per_push ? version / options_.config.cluster().virtual_workers() : version;
 }
 
 bool WorkerCore::AwaitsFirstWeights() const {
@@ -252,8 +248,8 @@ absl::Status WorkerCore::SaveResiduals(uint32_t index, std::vector<uint64_t> due
   if (!options_.saves_residuals || due.empty()) return absl::OkStatus();
   const uint32_t virtual_worker = virtual_workers_[index];
   const auto came = came_in_view_.find(virtual_worker);
-  return actions_.SaveResiduals({index, virtual_worker, std::move(due),
-                                 came == came_in_view_.end() ? options_.view : came->second});
+  return actions_.SaveResiduals(
+      {virtual_worker, std::move(due), came == came_in_view_.end() ? options_.view : came->second});
 }
 
 absl::Status WorkerCore::SaveResidualsAt(uint32_t index, uint64_t clock) {

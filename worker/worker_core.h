@@ -43,7 +43,6 @@ namespace tug {
 
 // An order to save the residuals of a virtual worker for checkpoints.
 struct ResidualOrder {
-  uint32_t index = 0;  // among the virtual workers carried
   uint32_t virtual_worker = 0;
   // Ascending. The residuals belong to the newest; the checkpoints before it get none.
   std::vector<uint64_t> versions;
@@ -148,14 +147,12 @@ class WorkerCore {
   Share& share() { return share_; }
 
   // Whether a worker without memory for another gradient waits for a push that lanes have no memory
-  // for (orders_gate.h).
+  // for (lane_room.h).
   bool WaitsForRoomOnLanes() const;
   // Whether the awaited weights are the first ones of the timeline, which lanes have from the
   // start: later ones may wait for a straggler, and those of a worker whose clock in the
   // checkpoint is ahead wait for others.
   bool AwaitsFirstWeights() const;
-  // The step of a version of weights: a version counts pushes where these are updates.
-  uint64_t StepOf(uint64_t version) const;
 
   const SyncMode& mode() const { return mode_; }
   const ControlBoard::Orders& orders() const { return orders_; }

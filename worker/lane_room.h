@@ -1,5 +1,5 @@
-#ifndef TUG_WORKER_ORDERS_GATE_H_
-#define TUG_WORKER_ORDERS_GATE_H_
+#ifndef TUG_WORKER_LANE_ROOM_H_
+#define TUG_WORKER_LANE_ROOM_H_
 
 #include <cstdint>
 #include <span>
@@ -23,4 +23,4 @@ bool WaitsForRoomOnLanes(const ControlBoard::Orders& newest, std::span<const uin
 
 }  // namespace tug
 
-#endif  // TUG_WORKER_ORDERS_GATE_H_
+#endif  // TUG_WORKER_LANE_ROOM_H_

@@ -1,4 +1,4 @@
-#include "worker/orders_gate.h"
+#include "worker/lane_room.h"
 
 #include <gtest/gtest.h>
 
@@ -16,19 +16,19 @@ ControlBoard::Orders OrdersOf(bool pause, uint32_t view) {
   return {.go = true, .pause = pause, .view = view};
 }
 
-TEST(OrdersGate, WhoCarriesOneVirtualWorkerWaitsForRoomOnLanes) {
+TEST(LaneRoom, WhoCarriesOneVirtualWorkerWaitsForRoomOnLanes) {
   EXPECT_TRUE(WaitsForRoomOnLanes(OrdersOf(false, kView), kOne, false, kView, kOne));
   EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(false, kView), kCarried, false, kView, kCarried));
 }
 
-TEST(OrdersGate, WhoIsToCarryAnotherDoesNotWaitForRoom) {
+TEST(LaneRoom, WhoIsToCarryAnotherDoesNotWaitForRoom) {
   const std::vector<uint32_t> more = {2, 4}, other = {4};
   EXPECT_TRUE(WaitsForRoomOnLanes(OrdersOf(false, kView + 1), kOne, false, kView, kOne));
   EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(false, kView + 1), more, false, kView, kOne));
   EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(false, kView + 1), other, false, kView, kOne));
 }
 
-TEST(OrdersGate, WhoIsToSayThatItPausesDoesNotWaitForRoom) {
+TEST(LaneRoom, WhoIsToSayThatItPausesDoesNotWaitForRoom) {
   EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(true, kView), kOne, false, kView, kOne));
   EXPECT_TRUE(WaitsForRoomOnLanes(OrdersOf(true, kView), kOne, true, kView, kOne));
   // It says so in the newest view only, which it takes between two steps.

@@ -1,4 +1,4 @@
-#include "worker/orders_gate.h"
+#include "worker/lane_room.h"
 
 #include <algorithm>
 

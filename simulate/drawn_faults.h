@@ -1,0 +1,23 @@
+#ifndef TUG_SIMULATE_DRAWN_FAULTS_H_
+#define TUG_SIMULATE_DRAWN_FAULTS_H_
+
+#include "simulate/draw.h"
+#include "simulate/fault_event.h"
+#include "simulate/scenario.h"
+
+namespace tug {
+
+// One fault of any kind.
+FaultEvent DrawFault(Draw& draw);
+// Adds up to four faults, and maybe a stop or the death of the whole job, to a scenario whose job
+// and cluster are drawn.
+void DrawFaults(Draw& draw, Scenario& scenario);
+// Sorts the faults, and sets what follows from them: the longest time of the run, and what is
+// checked of it.
+void DescribeFaults(Scenario& scenario);
+// Whether virtual workers may change their worker.
+bool MovesWorker(FaultKind kind);
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_DRAWN_FAULTS_H_
