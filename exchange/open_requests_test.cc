@@ -16,7 +16,7 @@ TEST(OpenRequests, APullIsOpenUntilItsEvent) {
   EXPECT_FALSE(open.IsPulled(0, 0));
   open.OnPull(0, kBegin);
   EXPECT_TRUE(open.HasOpenPull(0));
-  open.OnEvent({.block = 0, .version = 3, .newest = 5, .clock = 4}, kBegin);
+  open.OnEvent(BlockPulled{.block = 0, .version = 3, .newest = 5, .clock = 4}, kBegin);
   EXPECT_FALSE(open.HasOpenPull(0));
   EXPECT_TRUE(open.IsPulled(0, 4));
   EXPECT_FALSE(open.IsPulled(0, 5)) << "a later clock was not requested";
@@ -29,10 +29,10 @@ TEST(OpenRequests, OnlyTheLastPullOfABlockCounts) {
   OpenRequests open(1, /*frees_gradients=*/false);
   open.OnPull(0, kBegin);
   open.OnPull(0, kBegin);
-  open.OnEvent({.block = 0, .clock = 1, .superseded = true}, kBegin);
+  open.OnEvent(BlockPulled{.block = 0, .clock = 1, .superseded = true}, kBegin);
   EXPECT_FALSE(open.IsPulled(0, 0));
   EXPECT_TRUE(open.HasOpenPull(0));
-  open.OnEvent({.block = 0, .version = 2, .clock = 2}, kBegin);
+  open.OnEvent(BlockPulled{.block = 0, .version = 2, .clock = 2}, kBegin);
   EXPECT_TRUE(open.IsPulled(0, 2));
 }
 
@@ -40,7 +40,7 @@ TEST(OpenRequests, WeightsInPlaceAreTakenOnce) {
   OpenRequests open(1, /*frees_gradients=*/false);
   const float weights[] = {1, 2};
   open.OnPull(0, kBegin);
-  open.OnEvent({.block = 0, .in_place = {.elements = weights}}, kBegin);
+  open.OnEvent(BlockPulled{.block = 0, .in_place = {.elements = weights}}, kBegin);
   EXPECT_EQ(open.TakeInPlace(0).elements.size(), 2u);
   EXPECT_TRUE(open.TakeInPlace(0).elements.empty());
 }
@@ -48,7 +48,7 @@ TEST(OpenRequests, WeightsInPlaceAreTakenOnce) {
 TEST(OpenRequests, AForgottenPullIsNotThere) {
   OpenRequests open(1, /*frees_gradients=*/false);
   open.OnPull(0, kBegin);
-  open.OnEvent({.block = 0}, kBegin);
+  open.OnEvent(BlockPulled{.block = 0}, kBegin);
   open.Forget(0);
   EXPECT_FALSE(open.IsPulled(0, 0));
 }
