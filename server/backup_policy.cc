@@ -5,7 +5,7 @@
 namespace tug {
 namespace {
 
-class BackupPolicy final : public SyncPolicy {
+class BackupPolicy final : public SumPolicy {
  public:
   explicit BackupPolicy(uint32_t backups) : backups_(backups) {}
 
@@ -21,9 +21,6 @@ class BackupPolicy final : public SyncPolicy {
     return arrived >= (live > backups_ ? live - backups_ : 1);
   }
   uint32_t spare() const override { return backups_; }
-  bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
-    return segment.version >= pull.clock;
-  }
 
  private:
   const uint32_t backups_;

@@ -3,7 +3,7 @@
 namespace tug {
 namespace {
 
-class BspPolicy final : public SyncPolicy {
+class BspPolicy final : public SumPolicy {
  public:
   PushFate FateOf(uint32_t, uint64_t clock, const SegmentClocks& segment) const override {
     if (clock == segment.version) return PushFate::kTake;
@@ -11,9 +11,6 @@ class BspPolicy final : public SyncPolicy {
   }
   bool Closes(uint32_t arrived, uint32_t live) const override {
     return arrived > 0 && arrived >= live;
-  }
-  bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
-    return segment.version >= pull.clock;
   }
 };
 

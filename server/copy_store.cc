@@ -17,11 +17,11 @@ void CopyInto(std::span<const T> from, AlignedBuffer& to) {
 }
 
 CopyShape ShapeOf(const CopyStore::Options& options, const Optimizer& optimizer) {
-  return {.clocks = options.update_per_push ? options.virtual_workers : 0,
+  return {.clocks = options.own_clocks,
           .has_m = optimizer.keeps_m(),
           .has_v = optimizer.keeps_v(),
           .has_shadow = options.pull_codec == Codec::kChanges,
-          .has_previous = !options.update_per_push,
+          .has_previous = options.own_clocks == 0,
           .previous = StoredAs(options.pull_codec)};
 }
 
@@ -41,7 +41,7 @@ CopyStore::CopyStore(Options options, const SegmentTable& table, std::span<const
   for (const uint32_t id : copied_) {
     const uint64_t elements = table_.segment(id).elements();
     auto copy = std::make_unique<Copy>();
-    copy->version = options_.start_version * (options_.update_per_push ? shape_.clocks : 1);
+    copy->version = options_.start_version * std::max(1u, shape_.clocks);
     copy->weights = memory.New(Use::kWeights, elements * sizeof(float));
     if (shape_.has_previous)
       copy->previous = memory.New(Use::kWeights, WeightsBytes(shape_.previous, elements));
@@ -104,16 +104,16 @@ std::optional<HeldSegment> CopyStore::Held(uint32_t segment) const {
 }
 
 UpdateSpans CopyStore::Turn(Copy& copy) const {
-  copy.has_previous = !options_.update_per_push;
+  copy.has_previous = shape_.has_previous;
   if (shadows()) {
     const bool had_shadow = std::exchange(copy.has_shadow, true);
     if (!had_shadow) CopyInto(std::as_const(copy.weights).floats(), copy.shadow);
     std::swap(copy.shadow, copy.previous);
     return {.weights_in = copy.weights.floats(), .weights_out = copy.weights.floats()};
   }
-  if (options_.update_per_push || options_.pull_codec != Codec::kNone) {
+  if (!shape_.has_previous || options_.pull_codec != Codec::kNone) {
     const std::span<float> weights = copy.weights.floats();
-    if (!options_.update_per_push) {
+    if (shape_.has_previous) {
       EncodeWeights(options_.pull_codec, weights,
                     {copy.previous.data(), copy.previous.size_bytes()});
     }
@@ -155,10 +155,10 @@ bool CopyStore::OnUpdate(uint32_t segment, uint64_t version, uint32_t virtual_wo
   const std::optional<SegmentUpdate> update =
       ReadUpdatePayload(payload, table_.segment(segment).elements());
   if (!update.has_value()) return false;
-  if (options_.update_per_push && virtual_worker >= copy.clocks.size()) return false;
+  if (shape_.clocks > 0 && virtual_worker >= shape_.clocks) return false;
   if (copy.version == kNothing || version != copy.version) return true;
   Apply(segment, copy, *update);
-  if (options_.update_per_push) ++copy.clocks[virtual_worker];
+  if (shape_.clocks > 0) ++copy.clocks[virtual_worker];
   copy.follows = true;
   return true;
 }

@@ -42,8 +42,7 @@ class CopyStore {
 
   struct Options {
     uint64_t start_version = 0;  // of the job
-    uint32_t virtual_workers = 1;
-    bool update_per_push = false;
+    uint32_t own_clocks = 0;     // virtual workers, where every push is an update; else 0
     Codec pull_codec = Codec::kNone;
     ShadowMaker::Options shadow = {};  // with pulls of changes
     bool leave_out_update = false;     // see ShardOptions

@@ -132,7 +132,7 @@ TEST_F(CopyStoreTest, RefusesPayloadsOfOtherShapes) {
 class UpdateCopyStoreTest : public CopyStoreTest {
  protected:
   UpdateCopyStoreTest()
-      : CopyStoreTest({.start_version = 1, .virtual_workers = 2, .update_per_push = true}) {}
+      : CopyStoreTest({.start_version = 1, .own_clocks = 2}) {}
 };
 
 TEST_F(UpdateCopyStoreTest, CountsThePushesOfEachVirtualWorker) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/live_set.h"
+
 namespace tug {
 
 // What a lane is at between two messages, for people who watch.
@@ -24,6 +26,15 @@ struct ShardActivity {
   uint64_t clock = 0;
   // Virtual workers whose push is missing, ascending; the first kMostLate.
   std::vector<uint32_t> late = {};
+
+  // It waits for those of which `is_late(virtual worker)` is true.
+  template <typename IsLate>
+  void SetWaiting(const LiveSet& live, IsLate is_late) {
+    doing = Doing::kWaiting;
+    for (uint32_t vw = 0; vw < live.size() && late.size() < kMostLate; ++vw) {
+      if (live.has(vw) && is_late(vw)) late.push_back(vw);
+    }
+  }
 
   friend bool operator==(const ShardActivity&, const ShardActivity&) = default;
 };

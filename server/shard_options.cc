@@ -31,6 +31,22 @@ LaneReduction::Options ReductionOptionsOf(uint64_t job, const JobConfig& config,
 
 }  // namespace
 
+uint64_t OwningLanes(const ShardOptions& options) {
+  std::vector<uint32_t> lanes = options.lane_of_segment;
+  std::sort(lanes.begin(), lanes.end());
+  return static_cast<uint64_t>(std::unique(lanes.begin(), lanes.end()) - lanes.begin());
+}
+
+ShadowMaker::Options ShadowOptionsOf(const ShardOptions& options) {
+  return {.density = options.pull_density,
+          .seed = options.seed,
+          .whole_every = options.checkpoint_interval};
+}
+
+absl::Duration FirstResend(const ShardOptions& options) {
+  return std::min(absl::Milliseconds(200), options.resend_after);
+}
+
 ShardOptions ShardOptionsOf(uint64_t job, const JobConfig& config, const View& view,
                             uint32_t lane) {
   ShardOptions options;

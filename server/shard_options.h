@@ -17,6 +17,7 @@
 #include "server/lane_memory.h"
 #include "server/lane_reduction.h"
 #include "server/replication.h"
+#include "server/shadow.h"
 #include "server/sync_policy.h"
 
 namespace tug {
@@ -82,6 +83,13 @@ struct ShardOptions {
   std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
       replace_policy_for_test = {};
 };
+
+// Lanes that own segments.
+uint64_t OwningLanes(const ShardOptions& options);
+ShadowMaker::Options ShadowOptionsOf(const ShardOptions& options);
+// Between lanes that nothing stands between: what is not answered by then has met one that is not
+// in this view yet, and one that refused for that is in it by then.
+absl::Duration FirstResend(const ShardOptions& options);
 
 // Everything that the job and a view determine about a lane's shard. The caller adds resources:
 // memory, buffers, traces and clocks. Pure.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exchange/runs.h"
+#include "server/norm_ledger.h"
 #include "server/shard_test_support.h"
 
 namespace tug {

@@ -1,6 +1,7 @@
 // A lane that comes to a new view of the same timeline.
 #include <gtest/gtest.h>
 
+#include "server/norm_ledger.h"
 #include "server/shard.h"
 #include "server/shard_test_support.h"
 

@@ -20,6 +20,10 @@ class SspPolicy final : public SyncPolicy {
     return clock == next + 1 ? PushFate::kEarly : PushFate::kImpossible;
   }
   bool Closes(uint32_t arrived, uint32_t) const override { return arrived > 0; }
+  bool MakesSense(const PullWish& pull, uint32_t virtual_workers) const override {
+    return pull.virtual_worker < virtual_workers && pull.virtual_worker_count > 0 &&
+           pull.virtual_worker_count <= virtual_workers - pull.virtual_worker;
+  }
   bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
     const VectorClock& next = *segment.next;
     if (pull.exact) return HasAllBefore(pull.clock, pull, next);
@@ -29,6 +33,13 @@ class SspPolicy final : public SyncPolicy {
     }
     return true;
   }
+  // The evaluation at the end may be for any clock.
+  bool MayWait(const PullWish& pull, const SegmentClocks& segment) const override {
+    return pull.exact || pull.clock <= segment.next->next(pull.virtual_worker) + 1;
+  }
+  bool exact_for_any_clock() const override { return true; }
+  uint64_t VersionServed(const PullWish&, uint64_t oldest) const override { return oldest; }
+  uint64_t ClockServed(const PullWish& pull, uint64_t) const override { return pull.clock - 1; }
 
  private:
   // Of the pushes that will come.

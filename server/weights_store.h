@@ -61,6 +61,9 @@ class WeightsStore {
   // `owned`: segment ids, ascending. REQUIRES: `table` outlives the store.
   WeightsStore(const SegmentTable& table, std::span<const uint32_t> owned, Options options);
 
+  // Whether every answer is a copy, since weights change in place.
+  bool one_copy() const { return options_.one_copy; }
+
   // At the segment's version, which the caller knows. Weights of the start version are zero, or
   // unspecified, until filled in; m and v are zero, or empty if they are not kept.
   std::span<float> weights(uint32_t segment, uint64_t version);

@@ -20,8 +20,21 @@ class TakesAgain final : public SyncPolicy {
     return policy_->Closes(arrived, live);
   }
   uint32_t spare() const override { return policy_->spare(); }
+  bool MakesSense(const PullWish& pull, uint32_t virtual_workers) const override {
+    return policy_->MakesSense(pull, virtual_workers);
+  }
   bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
     return policy_->Serves(pull, segment);
+  }
+  bool MayWait(const PullWish& pull, const SegmentClocks& segment) const override {
+    return policy_->MayWait(pull, segment);
+  }
+  bool exact_for_any_clock() const override { return policy_->exact_for_any_clock(); }
+  uint64_t VersionServed(const PullWish& pull, uint64_t oldest) const override {
+    return policy_->VersionServed(pull, oldest);
+  }
+  uint64_t ClockServed(const PullWish& pull, uint64_t version) const override {
+    return policy_->ClockServed(pull, version);
   }
 
  private:
