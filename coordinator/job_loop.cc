@@ -1,5 +1,6 @@
 #include "coordinator/job_loop.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <variant>
@@ -29,41 +30,27 @@ bool IsOf(const FoundCheckpoint& found, const Manifest& manifest) {
 
 }  // namespace
 
-void JobLoop::Recall(const JournalRecord& record, const std::vector<Action>& actions) {
-  if (record.has_predicted()) unanswered_.reset();
-  if (record.has_committed() && !left_.empty()) {
-    std::deque<Action> left = std::exchange(left_, {});
-    const auto& commit = std::get<CommitCheckpointAction>(left.front());
-    if (record.committed().code() == 0) {
-      reporter_.OnCheckpoint(commit, CheckpointPath(run_dir_, commit.manifest.version()));
-    }
-    left.pop_front();
-    for (const Action& action : left) RecallAction(action);
-  }
-  for (const Action& action : actions) RecallAction(action);
+void JobLoop::Recall(const JournalRecord& record, std::vector<Action> actions) {
+  for (const Action& action : recalled_.Add(record, std::move(actions))) Remember(action);
 }
 
-void JobLoop::RecallAction(const Action& action) {
-  if (!left_.empty() || std::holds_alternative<CommitCheckpointAction>(action)) {
-    left_.push_back(action);
-  } else if (const auto* best = std::get_if<NewBestAction>(&action)) {
-    newest_best_ = *best;
-  } else if (const auto* traced = std::get_if<TraceCompleted>(&action)) {
+void JobLoop::Remember(const Action& action) {
+  if (const auto* const commit = std::get_if<CommitCheckpointAction>(&action)) {
+    reporter_.OnCheckpoint(*commit, CheckpointPath(run_dir_, commit->manifest.version()));
+  } else if (const auto* const traced = std::get_if<TraceCompleted>(&action)) {
     reporter_.RecallTrace(traced->trace.range);
-  } else if (const auto* tuning = std::get_if<TuningAction>(&action);
-             tuning != nullptr && std::holds_alternative<StepPredictionWanted>(tuning->event)) {
-    unanswered_ = std::get<StepPredictionWanted>(tuning->event);
   } else {
-    DoAction(action);
+    DoAction(action);  // the reporter tells by itself what has been written
   }
 }
 
 absl::Status JobLoop::Run(ControlService& service) {
   service_ = &service;
-  if (newest_best_.has_value()) Do(*newest_best_);
-  recalled_commit_ = !left_.empty();
-  for (const Action& action : std::exchange(left_, {})) DoAction(action);
-  if (unanswered_.has_value()) DoTuning(*unanswered_);
+  const std::vector<Action> left = recalled_.TakeLeft();
+  recalled_commit_ = std::any_of(left.begin(), left.end(), [](const Action& action) {
+    return std::holds_alternative<CommitCheckpointAction>(action);
+  });
+  for (const Action& action : left) DoAction(action);
   const std::function<bool()>& stop_wanted = options_.stop_wanted;
   while (!end_.has_value()) {
     if (stop_wanted && stop_wanted() && !stop_asked_) {

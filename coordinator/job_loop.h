@@ -1,7 +1,6 @@
 #ifndef TUG_COORDINATOR_JOB_LOOP_H_
 #define TUG_COORDINATOR_JOB_LOOP_H_
 
-#include <deque>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,17 +11,17 @@
 #include "coordinator/control_service.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/daemon.h"
+#include "coordinator/recalled_actions.h"
 #include "coordinator/run_reporter.h"
 
 namespace tug {
 
 // Does what the machine asks for, until it says the job has ended. Not thread-safe.
 //
-// Where another process has done so before and died, all it was asked for is recalled first. What
-// it had done is only remembered: lines of metrics.jsonl are told by their number (they are written
-// in the order of the actions, RunReporter), a commit by its answer in the journal. What came after
-// is left to Run; a commit whose answer is missing may have been carried out, which its folder
-// tells.
+// Where another process has done so before and died, all it was asked for is recalled first
+// (recalled_actions.h). What it had done is only remembered: lines of metrics.jsonl are told by
+// their number (they are written in the order of the actions, RunReporter). A commit whose answer
+// is missing may have been carried out, which its folder tells.
 class JobLoop {
  public:
   // All outlive it.
@@ -31,13 +30,14 @@ class JobLoop {
       : reporter_(reporter), config_(config), run_dir_(std::move(run_dir)), options_(options) {}
 
   // What the machine asked for when it replayed a record of the journal. All of them, in order.
-  void Recall(const JournalRecord& record, const std::vector<Action>& actions);
+  void Recall(const JournalRecord& record, std::vector<Action> actions);
 
   // Blocks until the job has ended, and says how.
   absl::Status Run(ControlService& service);
 
  private:
-  void RecallAction(const Action& action);
+  // Of what another process has done.
+  void Remember(const Action& action);
   void DoAction(const Action& action);
   void Do(const StepCompleted& step) { reporter_.OnStep(step.metrics, time_.Now()); }
   void Do(const EvalCompleted& eval) { reporter_.OnEval(eval.metrics, time_.Now()); }
@@ -63,11 +63,8 @@ class JobLoop {
   ControlService* service_ = nullptr;  // while Run runs
   bool stop_asked_ = false;
   std::optional<absl::Status> end_;
-  // Recalled. `left_`: the commit that has no answer yet, and what came after it.
-  std::deque<Action> left_;
+  RecalledActions recalled_;
   bool recalled_commit_ = false;  // the next commit is the one that was left
-  std::optional<NewBestAction> newest_best_;
-  std::optional<StepPredictionWanted> unanswered_;
   std::jthread prediction_;  // last: uses the others
 };
 

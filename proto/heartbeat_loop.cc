@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <random>
@@ -15,17 +14,14 @@
 #include "base/host_identity.h"
 #include "base/host_name.h"
 #include "base/log.h"
-#include "base/own_pauses.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
+#include "proto/node_core.h"
 #include "proto/trace_messages.h"
 #include "proto/wire.h"
 
 namespace tug {
 namespace {
-
-// Without an answer, before people are told.
-constexpr absl::Duration kSilence = absl::Seconds(2);
 
 // One node's beats.
 class Beats {
@@ -33,57 +29,23 @@ class Beats {
   Beats(ControlClient& client, const RegisterReply& registered, const HeartbeatCallbacks& callbacks)
       : client_(client),
         callbacks_(callbacks),
-        interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
-        tell_patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
-        patience_(absl::Milliseconds(registered.config().fault().coordinator_timeout_ms())),
         run_dir_(registered.run_dir()),
         presence_(client.StayPresent(registered.node_id(), registered.job())),
-        own_pauses_(kControlCallTimeout + 2 * interval_ + kSilence) {
-    base_.set_node_id(registered.node_id());
-    base_.set_job(registered.job());
-  }
+        core_(registered, kControlCallTimeout, time_.Now()) {}
 
   absl::Status Run() {
-    answered_ = time_.Now();
     while (true) {
-      HeartbeatRequest request = base_;
-      callbacks_.report(request);
-      request.set_leaving(WantsToLeave());
       const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
-      if (!failure.ok()) request.set_failure(std::string(failure.message()));
+      HeartbeatRequest request = core_.NextBeat(WantsToLeave(), failure);
+      request.set_trace_sent(trace_sent_);
+      callbacks_.report(request);
       const absl::StatusOr<HeartbeatReply> reply = Beat(request);
-      answered_ = std::min(time_.Now(), answered_ + own_pauses_.Pass(time_.Now()));
-      const bool lost =
-          absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status());
-      const absl::Duration silence = time_.Now() - answered_;
-      // Told, or beyond telling.
-      if (!failure.ok() && (!lost || silence > tell_patience_)) return failure;
-      if (reply.ok()) {
-        Answered();
-        if (reply->phase() == DONE) return absl::OkStatus();
-        if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
-        if (reply->leave() && reply->replace()) {
-          return absl::AbortedError(
-              "this node has left the job, which waits for another one in its place");
-        }
-        if (reply->leave()) {
-          LogInfo("this node has left the job, which goes on");
-          return absl::OkStatus();
-        }
-        Take(*reply, request);
-      } else if (!lost) {
-        return reply.status();
-      } else if (silence > patience_) {
-        return absl::UnavailableError(absl::StrCat(
-            "the coordinator at ", client_.address(), " has not answered for ",
-            absl::FormatDuration(absl::Floor(silence, absl::Milliseconds(100))), "; ", Remedy()));
-      } else if (silence > kSilence && !silence_told_) {
-        silence_told_ = true;
-        LogWarning(absl::StrCat("the coordinator does not answer; the job goes on without it for ",
-                                absl::FormatDuration(patience_), " at most: ", Remedy()),
-                   {{"address", client_.address()}});
-      }
-      if (reply.ok() && reply->trace_wanted() && !base_.trace_sent()) {
+      const BeatCore::Verdict verdict = core_.OnReply(reply, time_.Now());
+      if (reply.ok()) StayPresent();
+      Tell(verdict.event);
+      if (verdict.end.has_value()) return EndOf(verdict);
+      if (verdict.running) Take(*reply, request);
+      if (verdict.running && reply->trace_wanted() && !trace_sent_) {
         SendTrace();  // in place of the pause
         continue;
       }
@@ -101,17 +63,37 @@ class Beats {
   // Between two beats; not a means of synchronisation. A new connection ends it.
   void Pause() {
     if (client_.IsConnected()) {
-      absl::SleepFor(interval_);
+      absl::SleepFor(core_.interval());
     } else {
-      client_.WaitForConnection(interval_);
+      client_.WaitForConnection(core_.interval());
     }
   }
 
-  void Answered() {
-    answered_ = time_.Now();
-    if (presence_->broke_off()) presence_ = client_.StayPresent(base_.node_id(), base_.job());
-    if (!std::exchange(silence_told_, false)) return;
-    LogInfo("the coordinator answers again", {{"address", client_.address()}});
+  absl::Status EndOf(const BeatCore::Verdict& verdict) const {
+    if (verdict.event != BeatCore::Event::kGaveUp) return *verdict.end;
+    return absl::UnavailableError(absl::StrCat("the coordinator at ", client_.address(), " ",
+                                               verdict.end->message(), "; ", Remedy()));
+  }
+
+  void StayPresent() {
+    if (presence_->broke_off()) presence_ = client_.StayPresent(core_.node_id(), core_.job());
+  }
+
+  void Tell(BeatCore::Event event) const {
+    switch (event) {
+      case BeatCore::Event::kNone:
+      case BeatCore::Event::kGaveUp:
+        return;
+      case BeatCore::Event::kSilence:
+        return LogWarning(
+            absl::StrCat("the coordinator does not answer; the job goes on without it for ",
+                         absl::FormatDuration(core_.patience()), " at most: ", Remedy()),
+            {{"address", client_.address()}});
+      case BeatCore::Event::kAnswersAgain:
+        return LogInfo("the coordinator answers again", {{"address", client_.address()}});
+      case BeatCore::Event::kLeft:
+        return LogInfo("this node has left the job, which goes on");
+    }
   }
 
   absl::StatusOr<HeartbeatReply> Beat(const HeartbeatRequest& request) {
@@ -130,13 +112,13 @@ class Beats {
 
   // For one interval at most; the next beat tells whether all has been sent.
   void SendTrace() {
-    const absl::Time deadline = time_.Now() + interval_;
+    const absl::Time deadline = time_.Now() + core_.interval();
     const Trace* const trace = this->trace();
     if (trace != nullptr && !upload_.has_value()) {
       upload_.emplace(*trace, clock_.At(trace->NowNs()).value_or(ClockOffset::Estimate()));
     }
     while (upload_.has_value() && !upload_->done()) {
-      const absl::Status sent = client_.SendTrace(upload_->Next(base_.node_id(), base_.job()));
+      const absl::Status sent = client_.SendTrace(upload_->Next(core_.node_id(), core_.job()));
       if (absl::IsUnavailable(sent) || absl::IsDeadlineExceeded(sent)) {
         Pause();
         return;
@@ -149,29 +131,21 @@ class Beats {
       upload_->Confirm();
       if (time_.Now() >= deadline && !upload_->done()) return;
     }
-    base_.set_trace_sent(true);
+    trace_sent_ = true;
   }
 
   void Take(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
-    if (reply.has_view() && reply.view().number() > base_.known_view()) {
-      own_failure_ = callbacks_.on_view(reply.view());
-      base_.set_known_view(reply.view().number());
-    }
+    if (core_.TakesView(reply)) own_failure_ = callbacks_.on_view(reply.view());
     callbacks_.on_reply(reply, sent);
   }
 
   ControlClient& client_;
   const HeartbeatCallbacks& callbacks_;
-  const absl::Duration interval_;
-  const absl::Duration tell_patience_;  // where this node has failed: to tell so
-  const absl::Duration patience_;
   const std::string run_dir_;
   std::unique_ptr<PresenceCall> presence_;
   const RealTime time_;
-  OwnPauses own_pauses_;
-  absl::Time answered_;        // the newest heartbeat that was, later by own pauses
-  bool silence_told_ = false;  // to people
-  HeartbeatRequest base_;
+  BeatCore core_;
+  bool trace_sent_ = false;
   bool leaving_ = false;
   absl::Status own_failure_;
   ClockOffset clock_;  // of the coordinator, where this process records

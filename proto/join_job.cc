@@ -1,7 +1,6 @@
 #include "proto/join_job.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
@@ -28,23 +27,23 @@ absl::StatusOr<std::optional<RegisterReply>> JoinJob(ControlClient& client,
                                                      const RegisterRequest& request,
                                                      absl::Duration timeout) {
   const RealTime time;
-  bool waits = false;
-  absl::Time answered = time.Now();
+  JoinCore core(timeout, time.Now());
   while (true) {
     absl::StatusOr<RegisterReply> reply = client.Register(request);
-    if (absl::IsAborted(reply.status())) {
-      answered = time.Now();
-      if (!std::exchange(waits, true)) LogInfo(std::string(reply.status().message()));
-    } else if (absl::IsUnavailable(reply.status())) {
-      if (time.Now() - answered > timeout) return reply.status();
-    } else if (absl::IsOutOfRange(reply.status())) {
-      LogInfo("the job has ended: this process is not needed");
-      return std::nullopt;
-    } else {
-      if (waits && reply.ok()) LogInfo("there is a place in the job now");
-      return reply;
+    const bool waited = core.waits();
+    switch (core.OnReply(reply.status(), time.Now())) {
+      case JoinCore::Next::kJoined:
+        if (waited) LogInfo("there is a place in the job now");
+        return reply;
+      case JoinCore::Next::kNotNeeded:
+        LogInfo("the job has ended: this process is not needed");
+        return std::nullopt;
+      case JoinCore::Next::kFail:
+        return reply.status();
+      case JoinCore::Next::kAskAgain:
+        if (core.waits() && !waited) LogInfo(std::string(reply.status().message()));
+        Pause(client);
     }
-    Pause(client);
   }
 }
 

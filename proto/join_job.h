@@ -6,11 +6,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/control_client.h"
+#include "proto/node_core.h"
 
 namespace tug {
-
-// How long a node that joins looks for a coordinator.
-inline constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
 
 // Registers a node. Where the job is full it waits, as long as the coordinator lets it
 // (coordinator/membership.h): the one in whose place it was started may be gone without having been

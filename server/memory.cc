@@ -58,6 +58,11 @@ uint64_t ReductionBytes(const JobConfig& config, uint64_t parameters) {
   return parameters * (narrow ? 6 : 4);
 }
 
+// Whether weights are updated in place, and gradients are no sums: every push is an update.
+bool AppliesPushes(const JobConfig& config) {
+  return SyncModeOf(config.sync().policy()).update_per_push;
+}
+
 // What weights take, of a segment: that a lane owns, or keeps a copy of.
 struct WeightsHeld {
   uint64_t owned = 0;
@@ -65,7 +70,7 @@ struct WeightsHeld {
 };
 WeightsHeld WeightsHeldOf(const JobConfig& config, uint64_t elements) {
   const uint64_t weights = kWeights * elements;
-  if (SyncModeOf(config.sync().policy()).update_per_push) return {weights, weights};
+  if (AppliesPushes(config)) return {weights, weights};
   const Codec codec = WeightsCodecOf(config.comm().pull_format());
   if (codec == Codec::kNone) return {2 * weights, 2 * weights};
   const uint64_t encoded = WeightsBytes(StoredAs(codec), elements);
@@ -78,7 +83,7 @@ WeightsHeld WeightsHeldOf(const JobConfig& config, uint64_t elements) {
 // Of an element: sums of pushes, and what is reduced of them. A gradient that is all of a sum is
 // read where a worker on this host has it.
 uint64_t SumBytes(const JobConfig& config) {
-  if (SyncModeOf(config.sync().policy()).update_per_push) return 0;
+  if (AppliesPushes(config)) return 0;
   const ClusterConfig& cluster = config.cluster();
   if (AllReduces(config)) {
     // What is complete is given back as it is reduced: only what waits for others takes memory.
@@ -186,7 +191,7 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
                          uint64_t{config.cluster().virtual_workers()} * 4 * parameters);
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = kWeights + (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
-  const bool update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
+  const bool applies_pushes = AppliesPushes(config);
   const uint64_t shadow = config.comm().pull_format() == CommConfig::CHANGES ? 4 : 0;
   uint64_t beside = parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters) +
                     std::min<uint64_t>(config.comm().pull_credit_bytes(), answers) * workers;
@@ -194,12 +199,12 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   const KeptBytes cached = CachedBytes(config, table, view, is_own);
   beside +=
       2 * cached.buffers + std::min<uint64_t>(config.comm().pull_credit_bytes(), cached.payloads);
-  if (update_per_push) {
+  if (applies_pushes) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);
     if (config.sync().delay_compensation() > 0) beside += all;
   }
-  const uint64_t copies = copied_here * (state + shadow + (update_per_push ? 0 : kCopiesForPulls)) +
+  const uint64_t copies = copied_here * (state + shadow + (applies_pushes ? 0 : kCopiesForPulls)) +
                           UpdatesUnderWay(config, copied_here, copied_there);
   return {.line_bytes = parameters * state + beside + arriving + copies + kOtherBytes,
           .checkpoint_bytes = written * state};

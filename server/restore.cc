@@ -41,7 +41,7 @@ absl::Status CheckWeights(const std::string& folder, const BlockSpec& block, uin
 absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
                              const BlockTable& blocks, const SegmentTable& table, Shard& shard) {
   ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder));
-  const bool clocks = SyncModeOf(config.sync().policy()).update_per_push;
+  const bool clocks = shard.own_clocks();
   if (checkpoint.has_clocks() != clocks) {
     return absl::FailedPreconditionError(absl::StrCat(
         folder, clocks ? " has no" : " has", " clocks of virtual workers, and sync.policy of this ",

@@ -61,6 +61,8 @@ class Shard {
   std::span<float> weights(uint32_t segment);
   std::span<float> m(uint32_t segment);  // empty if there is none
   std::span<float> v(uint32_t segment);
+  // Whether virtual workers have clocks of their own: every push is an update.
+  bool own_clocks() const { return own_.own_clocks(); }
   // Of a checkpoint, SegmentSnapshot::clocks. Without: all pushes before the start version are in.
   // REQUIRES: every push is an update; version, and a clock for each virtual worker.
   void SetClocks(uint32_t segment, std::span<const uint64_t> clocks);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "coordinator/recalled_actions.h"
 #include "exchange/view_lanes.h"
 #include "simulate/coordinator_actions.h"
 #include "simulate/program_node.h"
@@ -359,6 +360,7 @@ void ClusterRun::Befall(const FaultEvent& fault) {
 void ClusterRun::KillCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator is killed");
   coordinator_.reset();
+  actions_.Drop();
   ThawCoordinator();
   SetNextStart(processes_[kCoordinatorProcess], fault);
   OnExit(kCoordinatorProcess, ProcessExit::kKilled);
@@ -393,27 +395,18 @@ void ClusterRun::AfterFault(absl::Duration lasts, std::function<void()> end) {
   });
 }
 
-// As the daemon does: of what the journal's records led to, only what has not been answered is
-// carried out.
 void ClusterRun::TakeUp() {
   coordinator_ = std::make_unique<Coordinator>(coordinator_options_);
-  std::optional<CommitCheckpointAction> unanswered;
+  RecalledActions recalled;
   for (const JournalRecord& record : journal_.records()) {
     const absl::Status obeyed = coordinator_->Replay(record);
     TUG_CHECK(obeyed.ok()) << obeyed.ToString();
-    if (record.has_committed()) unanswered.reset();
-    for (Action& action : coordinator_->TakeActions()) {
-      if (auto* commit = std::get_if<CommitCheckpointAction>(&action)) {
-        unanswered = std::move(*commit);
-      }
-    }
+    recalled.Add(record, coordinator_->TakeActions());  // noted when they were carried out
   }
   coordinator_->KeepJournal(&journal_);
   coordinator_->OnTakenUp(time_.Now());
   world_.Say("another coordinator takes the job up");
-  actions_.Run(*coordinator_);
-  if (unanswered.has_value()) actions_.Commit(*coordinator_, *unanswered);
-  actions_.Run(*coordinator_);
+  actions_.Run(*coordinator_, recalled.TakeLeft());
 }
 
 void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
@@ -509,6 +502,7 @@ void ClusterRun::Run() {
 void ClusterRun::EndProcesses() {
   const bool done = result_.status.ok();
   coordinator_.reset();
+  actions_.Drop();
   OnExit(kCoordinatorProcess, done ? ProcessExit::kZero : ProcessExit::kError);
   const absl::Time latest = time_.Now() + options_.supervision.exit_time;
   time_.RunUntil([this] { return end_.has_value(); }, latest);

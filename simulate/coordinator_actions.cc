@@ -1,6 +1,7 @@
 #include "simulate/coordinator_actions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -9,6 +10,11 @@
 #include "absl/strings/str_cat.h"
 
 namespace tug {
+namespace {
+
+constexpr absl::Duration kCommitTime = absl::Milliseconds(10);
+
+}  // namespace
 
 CoordinatorActions::CoordinatorActions(SimulatedWorld& world, SimulationResult& result)
     : world_(world),
@@ -18,16 +24,29 @@ CoordinatorActions::CoordinatorActions(SimulatedWorld& world, SimulationResult& 
 
 void CoordinatorActions::Run(Coordinator& coordinator) {
   coordinator_ = &coordinator;
-  // What is done may ask for more.
-  for (auto actions = coordinator.TakeActions(); !actions.empty();
-       actions = coordinator.TakeActions()) {
-    for (Action& action : actions) std::visit([this](auto& a) { Do(a); }, action);
-  }
+  Work();
 }
 
-void CoordinatorActions::Commit(Coordinator& coordinator, const CommitCheckpointAction& commit) {
-  coordinator_ = &coordinator;
-  Do(commit);
+void CoordinatorActions::Run(Coordinator& coordinator, std::vector<Action> actions) {
+  std::move(actions.begin(), actions.end(), std::back_inserter(waiting_));
+  Run(coordinator);
+}
+
+void CoordinatorActions::Drop() {
+  ++process_;
+  commits_ = false;
+  waiting_.clear();
+}
+
+void CoordinatorActions::Work() {
+  // What is done may ask for more.
+  while (!commits_) {
+    for (Action& action : coordinator_->TakeActions()) waiting_.push_back(std::move(action));
+    if (waiting_.empty()) return;
+    const Action action = std::move(waiting_.front());
+    waiting_.pop_front();
+    std::visit([this](const auto& one) { Do(one); }, action);
+  }
 }
 
 void CoordinatorActions::Kill(const absl::Status& status) {
@@ -37,13 +56,31 @@ void CoordinatorActions::Kill(const absl::Status& status) {
 
 void CoordinatorActions::Do(const CommitCheckpointAction& commit) {
   const Manifest& manifest = commit.manifest;
-  result_.checkpoints.push_back(manifest.version());
+  std::vector<uint64_t>& committed = result_.checkpoints;
+  if (committed.empty() || committed.back() != manifest.version()) {
+    committed.push_back(manifest.version());
+  }
   world_.store.checkpoints[manifest.version()] = manifest;
   world_.Say(absl::StrCat("checkpoint of step ", manifest.version(), " is committed"));
   LookAt(manifest);
-  told_.OnCommitted(manifest.version());
   stalls_.OnProgress(world_.time.Now());
-  coordinator_->OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
+  commits_ = true;
+  world_.time.Schedule(kCommitTime, [this, version = manifest.version(), process = process_] {
+    if (process == process_) Answer(version);
+  });
+}
+
+void CoordinatorActions::Answer(uint64_t version) {
+  if (world_.coordinator_frozen) {
+    world_.waiting_calls.emplace_back([this, version, process = process_] {
+      if (process == process_) Answer(version);
+    });
+    return;
+  }
+  commits_ = false;
+  told_.OnCommitted(version);
+  coordinator_->OnCheckpointCommitted(version, absl::OkStatus(), world_.time.Now());
+  Work();
 }
 
 void CoordinatorActions::LookAt(const Manifest& manifest) {

@@ -1,6 +1,10 @@
 #ifndef TUG_SIMULATE_COORDINATOR_ACTIONS_H_
 #define TUG_SIMULATE_COORDINATOR_ACTIONS_H_
 
+#include <cstdint>
+#include <deque>
+#include <vector>
+
 #include "coordinator/coordinator.h"
 #include "simulate/cluster.h"
 #include "simulate/node.h"
@@ -15,8 +19,12 @@ class CoordinatorActions {
  public:
   CoordinatorActions(SimulatedWorld& world, SimulationResult& result);
 
+  // What it asks for now, and then asks for. A commit takes time, and holds up what follows it.
   void Run(Coordinator& coordinator);
-  void Commit(Coordinator& coordinator, const CommitCheckpointAction& commit);
+  // What one before it asked for.
+  void Run(Coordinator& coordinator, std::vector<Action> actions);
+  // The coordinator's process is gone: whatever it was at.
+  void Drop();
   // All processes are killed.
   void Kill(const absl::Status& status);
   bool ended() const { return ended_; }
@@ -24,6 +32,8 @@ class CoordinatorActions {
   StallClock& stalls() { return stalls_; }
 
  private:
+  void Work();
+  void Answer(uint64_t version);
   void Do(const CommitCheckpointAction& commit);
   void Do(const StepCompleted& step);
   void Do(const EvalCompleted&) {}
@@ -41,6 +51,9 @@ class CoordinatorActions {
   SimulationResult& result_;
   Told told_;
   StallClock stalls_;
+  std::deque<Action> waiting_;
+  bool commits_ = false;
+  uint64_t process_ = 0;  // number of the coordinator's
   bool ended_ = false;
 };
 

@@ -5,23 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "proto/control_client.h"
 #include "proto/wire.h"
 
 namespace tug {
 namespace {
 
 constexpr absl::Duration kTickInterval = absl::Milliseconds(20);
-// After a heartbeat that nobody answered.
-constexpr absl::Duration kAskAgain = absl::Milliseconds(100);
 
-// Whether that is why a node cannot join the job.
-bool HasEnded(const absl::Status& refusal) {
-  return absl::IsOutOfRange(refusal) || absl::IsFailedPrecondition(refusal);
-}
-
-// How a node that HasEnded keeps out of the job exits: with an error if the job has failed.
-ProcessExit ExitAfter(const absl::Status& refusal) {
-  return absl::IsOutOfRange(refusal) ? ProcessExit::kZero : ProcessExit::kError;
+ProcessExit ExitOf(const absl::Status& end) {
+  return end.ok() ? ProcessExit::kZero : ProcessExit::kError;
 }
 
 }  // namespace
@@ -112,10 +105,14 @@ std::optional<SchedulePoint> SimulatedNode::RandomSchedule() {
 }
 
 void SimulatedNode::Start() {
-  After(world_.options.max_control_delay, [this] { Register(); });
+  After(world_.options.max_control_delay, [this] {
+    join_.emplace(kJoinTimeout, world_.time.Now());
+    Register(/*joined=*/false);
+  });
 }
 
-void SimulatedNode::Register() {
+// `joined`: it has a number, and tells its endpoints.
+void SimulatedNode::Register(bool joined) {
   RegisterRequest request;
   request.set_protocol_version(kControlVersion);
   request.set_kind(kind_);
@@ -127,34 +124,33 @@ void SimulatedNode::Register() {
   if (kind_ == WORKER && world_.options.config.model().external()) {
     *request.mutable_blocks() = world_.options.blocks;
   }
-  absl::StatusOr<RegisterReply> reply = register_(request);
-  // Whose place it is to take is not missed yet, or it has waited for that in vain and is started
-  // again, or there is no coordinator.
-  if (absl::IsAborted(reply.status()) || absl::IsResourceExhausted(reply.status()) ||
-      absl::IsUnavailable(reply.status())) {
-    return Later(kTickInterval, [this] { Register(); });
+  if (joined) {
+    for (std::string& endpoint : LaneEndpoints()) request.add_lane_endpoints(std::move(endpoint));
   }
-  if (HasEnded(reply.status())) return End(ExitAfter(reply.status()));
-  TUG_CHECK(reply.ok()) << reply.status().ToString();
-  node_id_ = reply->node_id();
-  job_ = reply->job();
-  config_ = reply->config();
-  for (std::string& endpoint : LaneEndpoints()) request.add_lane_endpoints(std::move(endpoint));
-  world_.Say(absl::StrCat(Name(), " joins"));
-  if (request.lane_endpoints_size() > 0) {
-    reply = register_(request);
-    if (HasEnded(reply.status())) return End(ExitAfter(reply.status()));
-    TUG_CHECK(reply.ok()) << reply.status().ToString();
+  const absl::StatusOr<RegisterReply> reply = register_(request);
+  switch (join_->OnReply(reply.status(), world_.time.Now())) {
+    case JoinCore::Next::kAskAgain:
+      return Later(kTickInterval, [this, joined] { Register(joined); });
+    case JoinCore::Next::kNotNeeded:
+      return End(ProcessExit::kZero);
+    case JoinCore::Next::kFail:
+      return Exit(absl::StrCat(" cannot join: ", reply.status().message()), ProcessExit::kError);
+    case JoinCore::Next::kJoined:
+      break;
   }
+  if (!joined) {
+    node_id_ = reply->node_id();
+    job_ = reply->job();
+    config_ = reply->config();
+    world_.Say(absl::StrCat(Name(), " joins"));
+    if (!LaneEndpoints().empty()) return Register(/*joined=*/true);
+  }
+  core_.emplace(*reply, kControlCallTimeout, world_.time.Now());
   Beat();
 }
 
 void SimulatedNode::Beat() {
-  HeartbeatRequest request;
-  request.set_node_id(node_id_);
-  request.set_job(job_);
-  request.set_known_view(known_view_);
-  request.set_leaving(asks_to_leave_);
+  HeartbeatRequest request = core_->NextBeat(asks_to_leave_, absl::OkStatus());
   Report(request);
   const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
   // On its way it needs nobody: neither a node that stands still nor one that dies holds it up.
@@ -173,32 +169,28 @@ void SimulatedNode::SendBeat(const HeartbeatRequest& request) {
     reply = heartbeat_(request);
   }
   if (reply.ok() && world_.IsCut(0, node_id_)) reply = absl::UnavailableError("the link is cut");
-  if (dead_) return;
-  if (absl::IsUnavailable(reply.status())) return Later(kAskAgain, [this] { Beat(); });
-  After(world_.options.max_control_delay, [this, request, reply = std::move(reply)] {
-    if (absl::IsNotFound(reply.status())) {
-      ++world_.fenced;
-      return Exit(absl::StrCat(" ends: ", reply.status().message()), ProcessExit::kError);
-    }
-    TUG_CHECK(reply.ok()) << reply.status().ToString();
-    OnBeatReply(request, *reply);
-  });
+  After(world_.options.max_control_delay,
+        [this, request, reply = std::move(reply)] { OnBeatReply(request, reply); });
 }
 
-void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent, const HeartbeatReply& reply) {
-  if (reply.has_view() && reply.view().number() > known_view_) {
-    blocks_ = reply.view().blocks();
-    OnView(reply.view());
-    known_view_ = reply.view().number();
+void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent,
+                                const absl::StatusOr<HeartbeatReply>& reply) {
+  const BeatCore::Verdict verdict = core_->OnReply(reply, world_.time.Now());
+  if (verdict.end.has_value()) {
+    if (absl::IsNotFound(*verdict.end)) ++world_.fenced;
+    if (reply.ok() && !reply->leave()) return End(ExitOf(*verdict.end));
+    const bool unmissed = reply.ok() && world_.options.plant == PlantedBug::kSupervisor;
+    return Exit(absl::StrCat(" ends: ", verdict.end->message()),
+                unmissed ? ProcessExit::kZero : ExitOf(*verdict.end));
   }
-  if (reply.phase() == DONE) return End(ProcessExit::kZero);
-  if (reply.phase() == FAILED) return End(ProcessExit::kError);
-  if (reply.leave()) {
-    const bool missed = reply.replace() && world_.options.plant != PlantedBug::kSupervisor;
-    return Exit(" leaves", missed ? ProcessExit::kError : ProcessExit::kZero);
+  if (verdict.running) {
+    if (core_->TakesView(*reply)) {
+      blocks_ = reply->view().blocks();
+      OnView(reply->view());
+    }
+    OnReply(*reply, sent);
+    Tick();
   }
-  OnReply(reply, sent);
-  Tick();
   Later(world_.options.beat_interval, [this] { Beat(); });
 }
 

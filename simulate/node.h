@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "proto/node_core.h"
 #include "scheduler/schedule_points.h"
 #include "simulate/cluster.h"
 #include "simulate/simulated_store.h"
@@ -107,10 +108,10 @@ class SimulatedNode {
   BlockTable blocks_;
 
  private:
-  void Register();
+  void Register(bool joined);
   void Beat();
   void SendBeat(const HeartbeatRequest& request);
-  void OnBeatReply(const HeartbeatRequest& sent, const HeartbeatReply& reply);
+  void OnBeatReply(const HeartbeatRequest& sent, const absl::StatusOr<HeartbeatReply>& reply);
   // Exits after the job has ended. What the node computed stays for Collect.
   void End(ProcessExit how);
   void Exit(const std::string& why, ProcessExit how);
@@ -119,7 +120,8 @@ class SimulatedNode {
   const bool spare_;
   const RegisterCall register_;
   const HeartbeatCall heartbeat_;
-  uint32_t known_view_ = 0;
+  std::optional<JoinCore> join_;
+  std::optional<BeatCore> core_;
   bool asks_to_leave_ = false;
   bool ended_ = false;
   bool dead_ = false;

@@ -22,13 +22,20 @@ uint64_t HashOf(std::span<const float> weights) { return PayloadChecksum(std::as
 
 RunWatch::RunWatch(Options options, const JobConfig& config, const SegmentTable& table)
     : options_(options),
-      update_per_push_(SyncModeOf(config.sync().policy()).update_per_push),
       bounded_(config.sync().policy() == SyncConfig::SSP),
       one_owner_(!AllReduces(config)),
       knows_pulls_(!SyncModeOf(config.sync().policy()).skips_steps),
       staleness_(config.sync().staleness()),
       virtual_workers_(config.cluster().virtual_workers()),
-      table_(table) {}
+      table_(table) {
+  if (SyncModeOf(config.sync().policy()).update_per_push) committed_.emplace();
+}
+
+std::vector<uint64_t>& RunWatch::Committed(const LaneState& lane, uint32_t segment) {
+  std::vector<uint64_t>& next = (*committed_)[{lane.timeline, segment}];
+  next.resize(virtual_workers_);
+  return next;
+}
 
 void RunWatch::Violation(const std::string& text) {
   if (violations_.size() >= kMostViolations) return;
@@ -37,15 +44,13 @@ void RunWatch::Violation(const std::string& text) {
 }
 
 void RunWatch::OnFilled(const LaneState& lane, uint32_t segment, std::span<const uint64_t> clocks) {
-  if (!update_per_push_) return;
-  committed_[{lane.timeline, segment}].assign(clocks.begin(), clocks.end());
+  if (committed_.has_value()) Committed(lane, segment).assign(clocks.begin(), clocks.end());
 }
 
 void RunWatch::OnTakeover(const LaneState& lane, uint32_t segment,
                           std::span<const uint64_t> clocks) {
-  if (!update_per_push_) return;
-  std::vector<uint64_t>& next = committed_[{lane.timeline, segment}];
-  next.resize(virtual_workers_);
+  if (!committed_.has_value()) return;
+  std::vector<uint64_t>& next = Committed(lane, segment);
   for (uint32_t v = 0; v < virtual_workers_; ++v) next[v] = std::max(next[v], clocks[v]);
 }
 
@@ -97,7 +102,7 @@ void RunWatch::AfterDelivery() {
     return;
   }
   // A lane keeps one of the last evaluation's pulls of a sender.
-  if (update_per_push_ && pull.want == Want::kExact) {
+  if (committed_.has_value() && pull.want == Want::kExact) {
     std::erase_if(held, [&](const PullKey& other) {
       return std::get<0>(other) == delivery_.sender && std::get<1>(other) == pull.block &&
              std::get<4>(other) == static_cast<int>(Want::kExact);
@@ -146,10 +151,8 @@ void RunWatch::NoteCommitted(const LaneState& lane, const WireHeader& push) {
   const uint32_t first = table_.id(push.block, push.first_segment);
   for (uint32_t id = first; id < first + push.segment_count; ++id) {
     CheckOwner(lane, id);
-    if (!update_per_push_) continue;
-    std::vector<uint64_t>& next = committed_[{lane.timeline, id}];
-    next.resize(virtual_workers_);
-    uint64_t& clock = next[push.virtual_worker];
+    if (!committed_.has_value()) continue;
+    uint64_t& clock = Committed(lane, id)[push.virtual_worker];
     if (push.clock > clock) {
       Violation(absl::StrCat("segment ", id, " commits clock ", push.clock, " of virtual worker ",
                              push.virtual_worker, ", and has not committed clock ", clock));
@@ -163,7 +166,7 @@ void RunWatch::CheckServed(const LaneState& lane, const Outgoing& message) {
   const uint32_t first = table_.id(header.block, header.first_segment);
   for (uint32_t id = first; id < first + header.segment_count; ++id) CheckOwner(lane, id);
   PullKey key = KeyOf(header, message.to);
-  if (!update_per_push_) std::get<5>(key) = header.version;
+  if (!committed_.has_value()) std::get<5>(key) = header.version;
   held_[lane.lane].erase(key);
   const WireHeader& pull = delivery_.header;
   if (delivery_.under_way && pull.kind == MessageKind::kPull && delivery_.sender == message.to &&
@@ -186,8 +189,7 @@ void RunWatch::CheckBound(const LaneState& lane, const WireHeader& served) {
                                                       : 0;
   const uint32_t first = table_.id(served.block, served.first_segment);
   for (uint32_t id = first; id < first + served.segment_count; ++id) {
-    std::vector<uint64_t>& next = committed_[{lane.timeline, id}];
-    next.resize(virtual_workers_);
+    const std::vector<uint64_t>& next = Committed(lane, id);
     for (uint32_t v = 0; v < virtual_workers_; ++v) {
       if (lane.live != nullptr && !lane.live->has(v)) continue;
       const uint64_t last = v < lane.final_clocks.size() ? lane.final_clocks[v] : ~uint64_t{0};
@@ -214,7 +216,7 @@ void RunWatch::OnMalformed(const LaneState& lane, const WireHeader& header,
 
 void RunWatch::OnPulled(uint32_t worker, uint32_t block, uint64_t version,
                         std::span<const float> weights) {
-  if (update_per_push_) return;
+  if (committed_.has_value()) return;
   const uint64_t hash = HashOf(weights);
   seen_.try_emplace({block, version}, hash);
   if (options_.expected == nullptr) return;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -99,9 +100,10 @@ class RunWatch {
   void CheckBound(const LaneState& lane, const WireHeader& served);
   void CheckOwner(const LaneState& lane, uint32_t segment);
   void NoteCommitted(const LaneState& lane, const WireHeader& push);
+  // REQUIRES: every push is an update.
+  std::vector<uint64_t>& Committed(const LaneState& lane, uint32_t segment);
 
   const Options options_;
-  const bool update_per_push_;
   const bool bounded_;
   const bool one_owner_;    // of a segment in a view
   const bool knows_pulls_;  // an answer says which pull it answers
@@ -123,8 +125,8 @@ class RunWatch {
   // By lane and worker: numbers of answers that the worker has not acknowledged. While there are
   // any others may wait for their turn.
   std::map<std::pair<uint32_t, PeerId>, std::set<uint64_t>> outstanding_;
-  // By (timeline, segment): by virtual worker, the next clock.
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> committed_;
+  // Where every push is an update, by (timeline, segment): by virtual worker, the next clock.
+  std::optional<std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>>> committed_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> owner_;  // timeline, view, segment
   WeightsByVersion seen_;
   std::vector<std::string> violations_;

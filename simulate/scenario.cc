@@ -129,7 +129,8 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
   sync.set_backups(1);
   sync.set_replicas(1);
   sync.set_staleness_scaling(SyncConfig::NONE);
-  sync.set_local_steps(mode.update_per_push || external || !draw.OneIn(8) ? 1 : 2);
+  scenario.counts_pushes = mode.update_per_push;
+  sync.set_local_steps(scenario.counts_pushes || external || !draw.OneIn(8) ? 1 : 2);
   if (sync.local_steps() > 1) {
     sync.mutable_outer()->set_learning_rate(0.01);
     sync.mutable_outer()->set_momentum(0.9);
@@ -144,8 +145,7 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
   fault.set_max_rollbacks(1000);
   fault.set_coordinator_timeout_ms(60000);
   OptimizerConfig& optimizer = *job.mutable_optimizer();
-  scenario.counts_pushes = mode.update_per_push;
-  if (mode.update_per_push) {
+  if (scenario.counts_pushes) {
     SetExactSgd(optimizer);
     options.gradient_of_weights = false;
   } else {
@@ -156,13 +156,13 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
     DrawFormats(draw, sync, external, *job.mutable_comm());
   }
   // Where every push is an update, the weights' sum is known but for what codecs leave out.
-  if (mode.update_per_push && draw.OneIn(3)) {
+  if (scenario.counts_pushes && draw.OneIn(3)) {
     DrawFormats(draw, sync, external, *job.mutable_comm());
   } else if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);
     options.poisoned_clock = 7;
   }
-  options.blocks = Blocks(mode.update_per_push);
+  options.blocks = Blocks(scenario.counts_pushes);
   job.mutable_cluster()->set_virtual_workers(draw.From(3, 5));
 }
 
