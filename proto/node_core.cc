@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/control.pb.h"
 
 namespace tug {
 namespace {
@@ -28,18 +29,20 @@ JoinCore::Next JoinCore::OnReply(const absl::Status& reply, absl::Time now) {
 }
 
 BeatCore::BeatCore(const RegisterReply& registered, absl::Duration longest_call, absl::Time now)
-    : interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
+    : node_id_(registered.node_id()),
+      job_(registered.job()),
+      interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
       tell_patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
       patience_(absl::Milliseconds(registered.config().fault().coordinator_timeout_ms())),
       own_pauses_(longest_call + 2 * interval_ + kSilence),
-      answered_(now) {
-  base_.set_node_id(registered.node_id());
-  base_.set_job(registered.job());
-}
+      answered_(now) {}
 
 HeartbeatRequest BeatCore::NextBeat(bool wants_to_leave, const absl::Status& failure) {
   failure_ = failure;
-  HeartbeatRequest beat = base_;
+  HeartbeatRequest beat;
+  beat.set_node_id(node_id_);
+  beat.set_job(job_);
+  beat.set_known_view(known_view_);
   beat.set_leaving(wants_to_leave);
   if (!failure.ok()) beat.set_failure(std::string(failure.message()));
   return beat;
@@ -87,8 +90,8 @@ BeatCore::Verdict BeatCore::OnSilence(absl::Duration silence) {
 }
 
 bool BeatCore::TakesView(const HeartbeatReply& reply) {
-  if (!reply.has_view() || reply.view().number() <= base_.known_view()) return false;
-  base_.set_known_view(reply.view().number());
+  if (!reply.has_view() || reply.view().number() <= known_view_) return false;
+  known_view_ = reply.view().number();
   return true;
 }
 

@@ -9,9 +9,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/own_pauses.h"
-#include "proto/control.pb.h"
 
 namespace tug {
+
+class HeartbeatReply;
+class HeartbeatRequest;
+class RegisterReply;
 
 // What the coordinator's answers mean to a node, as machines without calls, clocks or threads: the
 // processes bind them in join_job.h and heartbeat_loop.h, simulate/ in virtual time.
@@ -62,8 +65,8 @@ class BeatCore {
   // Whether the reply has a view that the node does not know yet; from now on it does.
   bool TakesView(const HeartbeatReply& reply);
 
-  uint32_t node_id() const { return base_.node_id(); }
-  uint64_t job() const { return base_.job(); }
+  uint32_t node_id() const { return node_id_; }
+  uint64_t job() const { return job_; }
   absl::Duration interval() const { return interval_; }
   // For the coordinator's silence.
   absl::Duration patience() const { return patience_; }
@@ -72,6 +75,8 @@ class BeatCore {
   Verdict OnAnswer(const HeartbeatReply& reply);
   Verdict OnSilence(absl::Duration silence);
 
+  const uint32_t node_id_;
+  const uint64_t job_;
   const absl::Duration interval_;
   const absl::Duration tell_patience_;  // where this node has failed: to tell so
   const absl::Duration patience_;
@@ -79,7 +84,7 @@ class BeatCore {
   absl::Time answered_;        // the newest heartbeat that was, later by own pauses
   bool silence_told_ = false;  // to people
   absl::Status failure_;
-  HeartbeatRequest base_;
+  uint32_t known_view_ = 0;
 };
 
 }  // namespace tug

@@ -99,7 +99,7 @@ absl::Status Reexecution::ApplyAll() {
   return absl::OkStatus();
 }
 
-// As Shard::UpdateByPush does (server/shard_updates.cc).
+// As AppliedPushes::UpdateOf does (server/applied_pushes.cc).
 absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) {
   const Segment& place = table_.segment(segment);
   const PushedGradient& pushed = *steps_[update.step].gradient;

@@ -12,7 +12,7 @@ namespace tug {
 
 // optimizer.clip where an update is of one virtual worker's gradient alone, so that it can be
 // clipped where it is made: with update-per-push policies, and in local steps. The factor is that
-// of a lane (server/shard_closing.cc). Not thread-safe.
+// of a lane (server/summed_closing.cc). Not thread-safe.
 class GradientClip {
  public:
   // `config`: with all fields filled.
