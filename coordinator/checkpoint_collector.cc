@@ -40,12 +40,13 @@ std::vector<CollectedCheckpoint> CheckpointCollector::SetCarried(std::vector<boo
   return TakeWhole();
 }
 
-void CheckpointCollector::ForgetResiduals(uint32_t virtual_worker, uint64_t version) {
-  for (auto open = open_.upper_bound(version); open != open_.end(); ++open) {
-    open->second.residuals.erase(virtual_worker);
+void CheckpointCollector::OnMoved(uint32_t virtual_worker, uint64_t clock) {
+  for (auto& [version, open] : open_) {
+    if (!CountsAfterMove(version, clock)) open.residuals.erase(virtual_worker);
   }
   const auto newest = newest_residual_.find(virtual_worker);
-  if (newest != newest_residual_.end()) newest->second = std::min(newest->second, version);
+  if (newest == newest_residual_.end() || CountsAfterMove(newest->second, clock)) return;
+  newest->second = clock;
 }
 
 void CheckpointCollector::GiveUp(uint64_t version) {

@@ -58,8 +58,14 @@ class CheckpointCollector {
   // A part of this version was not written: nothing of it is wanted any more.
   void GiveUp(uint64_t version);
   bool IsGivenUp(uint64_t version) const { return given_up_.contains(version); }
-  // What was written of the virtual worker for versions after this one is void.
-  void ForgetResiduals(uint32_t virtual_worker, uint64_t version);
+  // Whether what a worker writes of a virtual worker still counts after that has moved to another
+  // worker, which goes on at `clock`: of versions up to it. Where lanes count clocks a version is
+  // the clock of none, and it does.
+  bool CountsAfterMove(uint64_t version, uint64_t clock) const {
+    return clocks_ > 0 || version <= clock;
+  }
+  // The virtual worker has moved: what does not count any more is dropped.
+  void OnMoved(uint32_t virtual_worker, uint64_t clock);
   // Whether a checkpoint lacks nothing but parts of virtual workers.
   bool AwaitsResiduals() const;
 

@@ -288,20 +288,19 @@ void Coordinator::Go() {
 
 void Coordinator::LookForTheEnd(absl::Time now) {
   if (phase_ != RUNNING || timeline_->end.final_version().has_value()) return;
-  const Progress& progress = timeline_->progress;
-  const bool per_push = SyncModeOf(options_.config.sync().policy()).update_per_push;
   std::vector<VirtualWorkerPace> paces(options_.config.cluster().virtual_workers());
   const bool shrinks = options_.config.fault().on_worker_loss() == FaultConfig::SHRINK;
   for (uint32_t v = 0; v < paces.size(); ++v) {
     paces[v].begun = timeline_->StartClock(v);
     paces[v].away = shrinks && places_.owners()[v] == ViewChange::kNobody;
     paces[v].begun = std::max(paces[v].begun, least_begun_[v]);
-    if (!per_push) continue;
-    paces[v].begun = std::max(paces[v].begun, progress.clock(v));
-    paces[v].reported = progress.clock(v);
-    paces[v].idle = progress.clock(v) <= timeline_->StartClock(v) &&
-                    least_begun_[v] <= timeline_->ClockBeyondStart(v);
-    paces[v].step_seconds = progress.step_seconds(v);
+    const std::optional<OwnPace> own = timeline_->progress.pace(v);
+    if (!own.has_value()) continue;
+    paces[v].begun = std::max(paces[v].begun, own->clock);
+    paces[v].reported = own->clock;
+    paces[v].idle =
+        own->clock <= timeline_->StartClock(v) && least_begun_[v] <= timeline_->ClockBeyondStart(v);
+    paces[v].step_seconds = own->seconds;
   }
   for (const WorkerAssignment& assignment : view_->workers()) {
     const Member* worker = membership_.Find(assignment.node_id());
@@ -310,7 +309,8 @@ void Coordinator::LookForTheEnd(absl::Time now) {
       if (!CanHaveBegun(v, worker->clock)) continue;
       // A worker that pauses has reported all but the step under way. Its clock may be that of
       // another of its virtual workers, far ahead of one that it took over.
-      const uint64_t newest = per_push ? std::min(worker->clock, progress.clock(v)) : worker->clock;
+      const std::optional<OwnPace> own = timeline_->progress.pace(v);
+      const uint64_t newest = std::min(worker->clock, own.has_value() ? own->clock : worker->clock);
       paces[v].begun = std::max(paces[v].begun, newest + 1);
       paces[v].idle = false;
     }

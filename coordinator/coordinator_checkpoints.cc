@@ -21,10 +21,8 @@ bool Coordinator::IsWanted(const Member& member, const CheckpointPart& part) con
   if (member.kind != WORKER) return false;
   const uint32_t owner = places_.owners()[part.virtual_worker()];
   if (owner == member.id) return true;
-  if (SyncModeOf(options_.config.sync().policy()).update_per_push) return true;
-  // It has moved, and what it did here after that clock was void.
-  const std::vector<uint64_t>& clocks = places_.start_clocks();
-  return part.virtual_worker() < clocks.size() && part.version() <= clocks[part.virtual_worker()];
+  return timeline_->checkpoints.CountsAfterMove(part.version(),
+                                                places_.start_clocks()[part.virtual_worker()]);
 }
 
 // Lanes of another placement write nothing that is waited for, nor do workers of virtual workers

@@ -180,11 +180,10 @@ void Coordinator::TakeSettledView(absl::Time now) {
         *worker, worker->leaving ? "left, and with it" : "gave virtual workers away, and with them",
         owners);
   }
-  const bool per_push = SyncModeOf(options_.config.sync().policy()).update_per_push;
   for (uint32_t v = 0; v < owners.size(); ++v) {
     if (owners[v] == before[v]) continue;
     least_begun_[v] = std::max(least_begun_[v], places_.start_clocks()[v] + 1);
-    if (!per_push) timeline_->checkpoints.ForgetResiduals(v, places_.start_clocks()[v]);
+    timeline_->checkpoints.OnMoved(v, places_.start_clocks()[v]);
   }
   if (std::exchange(placement_pending_, false)) {
     view_->mutable_lanes()->Swap(next_view_.mutable_lanes());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -116,20 +117,18 @@ std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint6
 }
 
 JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)
-    : mode_(SyncModeOf(config.sync().policy())),
-      most_lead_(StalenessBound(config.sync())),
+    : most_lead_(StalenessBound(config.sync())),
       start_(start_version),
       steps_(config.train().steps()),
       order_seconds_(3e-3 * config.fault().heartbeat_ms()) {
   TUG_CHECK_LT(start_version, steps_);
-  if (!mode_.update_per_push) final_version_ = steps_;
+  if (!most_lead_.has_value()) final_version_ = steps_;
 }
 
 void JobEnd::RequestStop() {
   if (stop_requested_) return;
   stop_requested_ = true;
-  // Clocks that are dealt stay: they are near.
-  if (mode_.update_per_push && final_version_.has_value()) return;
+  if (!final_clocks_.empty()) return;  // they are near
   final_version_.reset();
   pausing_ = true;
 }
@@ -145,14 +144,10 @@ void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
   if (final_version_.has_value() || paces.empty()) return;
   pausing_ = pausing_ || IsNear(paces);
   if (!pausing_ || !all_paused) return;
-  if (mode_.update_per_push) {
-    SettleClocks(paces);
-  } else {
-    uint64_t latest = 0;
-    for (const VirtualWorkerPace& pace : paces) latest = std::max(latest, pace.begun);
-    final_version_ = std::min(latest, steps_);
-  }
   pausing_ = false;
+  if (most_lead_.has_value()) return SettleClocks(paces);
+  const auto latest = std::ranges::max_element(paces, {}, &VirtualWorkerPace::begun);
+  final_version_ = std::min(latest->begun, steps_);
 }
 
 void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
@@ -163,7 +158,7 @@ void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
   // A run that goes on takes some steps again: what is begun may add up to less than its start.
   const uint64_t least = !stop_requested_ ? steps_ : any ? start_ + 1 : start_;
   final_version_ = any ? std::max(begun_steps, least) : least;
-  final_clocks_ = DealClocks(paces, *final_version_ * count, most_lead_);
+  final_clocks_ = DealClocks(paces, *final_version_ * count, *most_lead_);
 }
 
 }  // namespace tug

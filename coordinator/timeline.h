@@ -15,6 +15,7 @@
 #include "coordinator/reported_residuals.h"
 #include "proto/job.pb.h"
 #include "proto/manifest.pb.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -43,13 +44,11 @@ inline std::vector<uint32_t> ResidualsIn(const Manifest& manifest) {
 struct Timeline {
   // `config`: complete. REQUIRES: start.version < train.steps.
   Timeline(const JobConfig& config, TimelineStart begins)
-      : start(std::move(begins)),
+      : start(WithClocks(std::move(begins), CountedClocks(config))),
         progress({.virtual_workers = config.cluster().virtual_workers(),
                   .start_version = start.version,
-                  .update_per_push = UpdatesPerPush(config),
                   .start_clocks = start.clocks}),
-        checkpoints(/*lanes=*/1, UpdatesPerPush(config) ? config.cluster().virtual_workers() : 0,
-                    NewestCheckpoint(config)),
+        checkpoints(/*lanes=*/1, CountedClocks(config), NewestCheckpoint(config)),
         end(config, start.version),
         finite_loss(config.train()) {}
 
@@ -66,7 +65,7 @@ struct Timeline {
     return StartClock(virtual_worker) + pushes;
   }
 
-  const TimelineStart start;
+  const TimelineStart start;  // with all clocks, where they are counted
   Progress progress;
   ReportedResiduals residuals;
   CheckpointCollector checkpoints;  // SetPlacement with the view
@@ -75,8 +74,9 @@ struct Timeline {
   FiniteLoss finite_loss;
 
  private:
-  static bool UpdatesPerPush(const JobConfig& config) {
-    return SyncModeOf(config.sync().policy()).update_per_push;
+  static TimelineStart WithClocks(TimelineStart start, uint32_t count) {
+    start.clocks.resize(count, start.version);
+    return start;
   }
   // The version that needs no checkpoint any more when it begins, if any.
   std::optional<uint64_t> NewestCheckpoint(const JobConfig& config) const {
