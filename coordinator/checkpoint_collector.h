@@ -48,6 +48,8 @@ class CheckpointCollector {
   // part. REQUIRES: one owner at least.
   void SetPlacement(uint32_t placement, std::span<const uint32_t> owners);
 
+  uint32_t placement() const { return placement_; }
+
   // Virtual workers that have a part; at first, and where this is empty, none has. Those that are
   // carried no more hold nothing up: the checkpoints that are whole without them, ascending.
   std::vector<CollectedCheckpoint> SetCarried(std::vector<bool> carried);
