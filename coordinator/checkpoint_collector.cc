@@ -25,9 +25,9 @@ void CheckpointCollector::SetPlacement(uint32_t placement, std::span<const uint3
   TUG_CHECK(!owners.empty());
   placement_ = placement;
   newest_of_lane_.clear();
-  has_part_.assign(1 + size_t{*std::max_element(owners.begin(), owners.end())}, false);
+  has_part_.assign(1 + size_t{*std::ranges::max_element(owners)}, false);
   for (const uint32_t lane : owners) has_part_[lane] = true;
-  lanes_ = static_cast<uint32_t>(std::count(has_part_.begin(), has_part_.end(), true));
+  lanes_ = static_cast<uint32_t>(std::ranges::count(has_part_, true));
   for (auto& [version, open] : open_) {
     open.arrived = 0;
     open.parts.assign(has_part_.size(), std::nullopt);
@@ -55,7 +55,7 @@ void CheckpointCollector::GiveUp(uint64_t version) {
 }
 
 bool CheckpointCollector::AwaitsResiduals() const {
-  return std::any_of(open_.begin(), open_.end(), [this](const auto& entry) {
+  return std::ranges::any_of(open_, [this](const auto& entry) {
     return HasLanes(entry.second) && !IsWhole(entry.first, entry.second);
   });
 }
@@ -138,17 +138,16 @@ std::vector<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& 
 
 std::optional<uint64_t> CheckpointCollector::OldestOverdue() const {
   const auto has_lanes = [this](const auto& entry) { return HasLanes(entry.second); };
-  const auto awaited = std::count_if(open_.begin(), open_.end(), has_lanes);
+  const auto awaited = std::ranges::count_if(open_, has_lanes);
   if (static_cast<size_t>(awaited) <= kMaxAwaited) return std::nullopt;
-  return std::find_if(open_.begin(), open_.end(), has_lanes)->first;
+  return std::ranges::find_if(open_, has_lanes)->first;
 }
 
 std::vector<CollectedCheckpoint> CheckpointCollector::TakeWhole() {
   std::vector<CollectedCheckpoint> whole;
   while (true) {
-    const auto open = std::find_if(open_.begin(), open_.end(), [this](const auto& entry) {
-      return IsWhole(entry.first, entry.second);
-    });
+    const auto open = std::ranges::find_if(
+        open_, [this](const auto& entry) { return IsWhole(entry.first, entry.second); });
     if (open == open_.end()) return whole;
     whole.push_back(Take(open->first));
   }

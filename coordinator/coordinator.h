@@ -116,9 +116,6 @@ class Coordinator {
   // for, or about to be, or committed with an error.
   bool KnowsOfCheckpoint(uint64_t version) const { return checkpoints_.MayExist(version); }
 
-  // URL of the page that people watch it by; told in StatusReply.
-  void SetPage(std::string url) { page_ = std::move(url); }
-
  private:
   absl::Status Accepts(const RegisterRequest& request) const;
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
@@ -205,7 +202,6 @@ class Coordinator {
   bool replaying_ = false;
   uint32_t taken_up_ = 0;  // how often
   WaitWatch wait_;         // for people
-  std::string page_;
 };
 
 }  // namespace tug

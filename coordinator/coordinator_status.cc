@@ -55,7 +55,6 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   AddWait(now, reply);
   reply.set_replicas(config().sync().replicas());
   views_.AddStatus(reply);
-  reply.set_page(page_);
   reply.set_stopped_early(stopped_early_);
   reply.set_replay(config().replay().resolved_profile().name());
   AddBest(early_stop_.best(), reply);

@@ -69,7 +69,7 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
     return sum;
   };
   // The fastest alone takes no longer.
-  double low = 0, high = *std::min_element(step_seconds.begin(), step_seconds.end());
+  double low = 0, high = *std::ranges::min_element(step_seconds);
   high *= static_cast<double>(most);
   constexpr int kHalvings = 100;
   for (int i = 0; i < kHalvings; ++i) {
@@ -134,7 +134,7 @@ void JobEnd::RequestStop() {
 }
 
 bool JobEnd::IsNear(std::span<const VirtualWorkerPace> paces) const {
-  return std::any_of(paces.begin(), paces.end(), [&](const VirtualWorkerPace& pace) {
+  return std::ranges::any_of(paces, [&](const VirtualWorkerPace& pace) {
     const double meanwhile = pace.step_seconds > 0 ? order_seconds_ / pace.step_seconds : 0;
     return static_cast<double>(pace.reported) + meanwhile + 1 >= static_cast<double>(steps_);
   });
@@ -153,8 +153,7 @@ void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
 void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
   const uint64_t count = paces.size();
   const uint64_t begun_steps = (Begun(paces) + count - 1) / count;
-  const bool any =
-      std::any_of(paces.begin(), paces.end(), [](const auto& pace) { return !pace.idle; });
+  const bool any = std::ranges::any_of(paces, [](const auto& pace) { return !pace.idle; });
   // A run that goes on takes some steps again: what is begun may add up to less than its start.
   const uint64_t least = !stop_requested_ ? steps_ : any ? start_ + 1 : start_;
   final_version_ = any ? std::max(begun_steps, least) : least;

@@ -92,12 +92,11 @@ absl::Status Membership::FindRoom(const RegisterRequest& request, absl::Time now
 }
 
 bool Membership::Knows(const RegisterRequest& request) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+  return std::ranges::any_of(members_, [&](const auto& entry) {
     const Member& member = entry.second;
     const auto& lanes = request.lane_endpoints();
     return member.incarnation == request.incarnation() && member.kind == request.kind() &&
-           (lanes.empty() || std::equal(lanes.begin(), lanes.end(), member.lane_endpoints.begin(),
-                                        member.lane_endpoints.end()));
+           (lanes.empty() || std::ranges::equal(lanes, member.lane_endpoints));
   });
 }
 
@@ -157,7 +156,7 @@ std::vector<uint32_t> Membership::FilledUp(std::vector<uint32_t> servers,
   for (const uint32_t id : spares) {
     if (servers.size() < wanted) servers.push_back(id);
   }
-  std::sort(servers.begin(), servers.end());
+  std::ranges::sort(servers);
   return servers;
 }
 
@@ -220,8 +219,7 @@ std::vector<const Member*> Membership::OfKind(NodeKind kind) const {
 
 bool Membership::Every(NodeKind kind, const std::function<bool(const Member&)>& holds) const {
   const std::vector<const Member*> members = OfKind(kind);
-  return std::all_of(members.begin(), members.end(),
-                     [&](const Member* member) { return holds(*member); });
+  return std::ranges::all_of(members, [&](const Member* member) { return holds(*member); });
 }
 
 }  // namespace tug
