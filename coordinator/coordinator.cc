@@ -310,13 +310,11 @@ std::string Coordinator::Failure() const {
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
-  if (!stage_.ended() || stage_.end_reported() || checkpoints_.committing().has_value() ||
-      replaying_) {
-    return;
-  }
-  const auto told = [](const Member& member) { return member.told_of_end; };
-  const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told) &&
-                        !membership_.SomebodyWaits(now);
+  const bool due = stage_.ended() && !stage_.end_reported() && !replaying_;
+  if (!due || checkpoints_.committing().has_value()) return;
+  const auto told = [](const auto& entry) { return entry.second.told_of_end; };
+  const bool all_told =
+      std::ranges::all_of(membership_.members(), told) && !membership_.SomebodyWaits(now);
   if (!all_told && stage_.Lasts(now) < told_grace()) return;
   stage_.ReportEnd();
   actions_.Add(JobEnded{phase() == DONE ? absl::OkStatus() : absl::AbortedError(Failure())});
