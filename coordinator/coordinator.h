@@ -5,31 +5,30 @@
 // control_service.h binds it to gRPC and real time, simulate/ to virtual time.
 //
 // Life of a job:
-//  1. WAITING: servers and workers register; a server learns from the first reply how many lanes to
-//  bind, and registers
-//     again with their endpoints. A node lost here gives up its place. With model.external the
-//     first worker says what is exchanged (job_blocks.h).
-//  2. Everyone is in: view 1 (blocks, lanes, placement of segments, virtual workers) goes
-//  out in heartbeat
-//     replies.
+//  1. WAITING: servers and workers register. A server learns from the first reply how many lanes to
+//     bind, and registers again with their endpoints. A node lost here gives up its place. With
+//     model.external the first worker says what is exchanged (job_blocks.h).
+//  2. Everyone is in: view 1 (blocks, lanes, placement of segments, virtual workers) goes out in
+//     heartbeat replies.
 //  3. Every member has reported ready for the view: RUNNING, `go`.
-//  4. Reports in heartbeats become steps, evaluations, checkpoints (job_checkpoints.h). With which
-//  step the job ends, and of which clock each virtual worker's last one is: job_end.h.
+//  4. Reports in heartbeats become steps, evaluations (timeline.h) and checkpoints
+//     (job_checkpoints.h). With which step the job ends, and of which clock each virtual worker's
+//     last one is: job_end.h.
 //  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
-//  TraceCompleted hands it on; the job does not end before (job_tracing.h).
+//     TraceCompleted hands it on. The job does not end before (job_tracing.h).
 //  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
-//  7. A node that is lost, joins later or leaves: the next view (job_views.h, leaving_nodes.h;
-//     segments go from server to server). A server that is lost with segments of which nobody else
+//  7. A node that is lost, joins later or leaves: the next view (job_views.h, leaving_nodes.h);
+//     segments go from server to server. A server that is lost with segments of which nobody else
 //     has a copy that is in sync: WAITING until one has joined in its place, then the next
 //     timeline, from the newest checkpoint, at most fault.max_rollbacks times. With model.external,
 //     and with sync.policy BACKUP, a node that is lost fails the job.
-//  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
-//  when a node reports a
-//     failure, checkpoints cannot be written, or the loss stays not finite (finite_loss.h). Every
-//     node learns it with its next heartbeat.
+//  8. DONE when every worker has finished and the checkpoint of final_version is committed. FAILED
+//     when a node reports a failure, checkpoints cannot be written, or the loss stays not finite
+//     (finite_loss.h). Every node learns it with its next heartbeat.
 //  9. JobEnded once every node has been told, those that wait for a place too, or after
-//  told_grace().
+//     told_grace().
 //
+// The parts own their state; this class takes the transitions that concern several of them.
 // State and actions are a function of the inputs: whoever keeps them (journal.h, KeepJournal) can
 // make the same coordinator again (Replay), which then takes the job up (OnTakenUp).
 

@@ -8,8 +8,7 @@ namespace tug {
 bool JobTracing::IsWanted(uint64_t step) const {
   if (done_ || stage_.phase() != RUNNING) return false;
   // The weights of the last traced step arrive in the one after it.
-  return step > traced_.end ||
-         membership_.Every(WORKER, [](const Member& worker) { return worker.finished; });
+  return step > traced_.end || std::ranges::all_of(membership_.OfKind(WORKER), &Member::finished);
 }
 
 absl::Status JobTracing::Add(const TraceChunk& chunk, Member& sender, absl::Time now) {

@@ -217,9 +217,4 @@ std::vector<const Member*> Membership::OfKind(NodeKind kind) const {
   return found;
 }
 
-bool Membership::Every(NodeKind kind, const std::function<bool(const Member&)>& holds) const {
-  const std::vector<const Member*> members = OfKind(kind);
-  return std::ranges::all_of(members, [&](const Member* member) { return holds(*member); });
-}
-
 }  // namespace tug

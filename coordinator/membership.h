@@ -2,7 +2,6 @@
 #define TUG_COORDINATOR_MEMBERSHIP_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -150,7 +149,6 @@ class Membership {
   std::vector<const Member*> OfKind(NodeKind kind) const;
   // How many of a kind are there to stay, that of number `but` left out.
   uint32_t CountStaying(NodeKind kind, uint32_t but = 0) const;
-  bool Every(NodeKind kind, const std::function<bool(const Member&)>& holds) const;
 
  private:
   absl::Status SetLanes(Member& member, const RegisterRequest& request) const;

@@ -31,8 +31,7 @@ std::vector<uint32_t> ResidualsIn(const Manifest& manifest);
 
 // What workers report during one timeline of the job, and how it ends. A job that goes back to a
 // checkpoint begins another. Not thread-safe.
-class Timeline {
- public:
+struct Timeline {
   // `config`: complete. REQUIRES: begins.version < train.steps.
   Timeline(const JobConfig& config, TimelineStart begins);
 
