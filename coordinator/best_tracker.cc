@@ -9,6 +9,12 @@ BestTracker::BestTracker(const JobConfig& config, std::optional<BestCheckpoint> 
       eval_interval_(config.train().eval_interval()),
       best_(best) {}
 
+void BestTracker::BeginTimeline() {
+  newest_eval_ = 0;
+  losses_.clear();
+  committed_.clear();
+}
+
 // One at the end of the job is the newest, which stays anyway.
 bool BestTracker::WillBeEvaluated(uint64_t version) const {
   return version > newest_eval_ && eval_interval_ > 0 && version % eval_interval_ == 0;

@@ -24,6 +24,8 @@ class BestTracker {
   // `best`: of the run that is resumed.
   BestTracker(const JobConfig& config, std::optional<BestCheckpoint> best);
 
+  // Versions come again: only the best one counts still.
+  void BeginTimeline();
   // Whether the checkpoint, once it is committed, may be the best.
   bool MayBecomeBest(uint64_t version) const;
   // A checkpoint is about to be committed: the earlier ones whose evaluation is still to come,

@@ -1,6 +1,7 @@
 #include "coordinator/blame.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -70,8 +71,7 @@ std::vector<PathShare> SharesOf(const StepPath& path) {
   }
   std::vector<PathShare> shares;
   for (const auto& [key, sum] : seconds) shares.push_back({key.first, key.second, sum});
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const PathShare& a, const PathShare& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(shares, std::greater(), &PathShare::seconds);
   return shares;
 }
 
@@ -94,14 +94,12 @@ Blame BlameOf(const std::vector<StepPath>& paths) {
                           .most_part = *most,
                           .steps = totals.largest[key]});
   }
-  std::stable_sort(blame.rows.begin(), blame.rows.end(),
-                   [](const BlameRow& a, const BlameRow& b) { return a.part > b.part; });
+  std::ranges::stable_sort(blame.rows, std::greater(), &BlameRow::part);
   for (auto& [who, worker] : totals.workers) {
     if (worker.steps == 0) continue;
     blame.workers.push_back({who, worker.part / totals.all_seconds, worker.steps});
   }
-  std::stable_sort(blame.workers.begin(), blame.workers.end(),
-                   [](const BlamedWorker& a, const BlamedWorker& b) { return a.steps > b.steps; });
+  std::ranges::stable_sort(blame.workers, std::greater(), &BlamedWorker::steps);
   return blame;
 }
 
@@ -125,8 +123,7 @@ std::vector<std::string> BlameLines(const Blame& blame) {
     absl::StrAppend(&parts, ", ", blame.rows.size() - kNamed, " more ", Percent(rest));
   }
   std::vector<BlameRow> largest = blame.rows;
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const BlameRow& a, const BlameRow& b) { return a.steps > b.steps; });
+  std::ranges::stable_sort(largest, std::greater(), &BlameRow::steps);
   for (size_t i = 0; i < std::min(kNamed, largest.size()) && largest[i].steps > 0; ++i) {
     absl::StrAppend(&steps, i == 0 ? "" : ", ", BlameText(largest[i].what, largest[i].who), " in ",
                     largest[i].steps);

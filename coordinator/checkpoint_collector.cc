@@ -25,9 +25,9 @@ void CheckpointCollector::SetPlacement(uint32_t placement, std::span<const uint3
   TUG_CHECK(!owners.empty());
   placement_ = placement;
   newest_of_lane_.clear();
-  has_part_.assign(1 + size_t{*std::max_element(owners.begin(), owners.end())}, false);
+  has_part_.assign(1 + size_t{*std::ranges::max_element(owners)}, false);
   for (const uint32_t lane : owners) has_part_[lane] = true;
-  lanes_ = static_cast<uint32_t>(std::count(has_part_.begin(), has_part_.end(), true));
+  lanes_ = static_cast<uint32_t>(std::ranges::count(has_part_, true));
   for (auto& [version, open] : open_) {
     open.arrived = 0;
     open.parts.assign(has_part_.size(), std::nullopt);
@@ -40,12 +40,13 @@ std::vector<CollectedCheckpoint> CheckpointCollector::SetCarried(std::vector<boo
   return TakeWhole();
 }
 
-void CheckpointCollector::ForgetResiduals(uint32_t virtual_worker, uint64_t version) {
-  for (auto open = open_.upper_bound(version); open != open_.end(); ++open) {
-    open->second.residuals.erase(virtual_worker);
+void CheckpointCollector::OnMoved(uint32_t virtual_worker, uint64_t clock) {
+  for (auto& [version, open] : open_) {
+    if (!CountsAfterMove(version, clock)) open.residuals.erase(virtual_worker);
   }
   const auto newest = newest_residual_.find(virtual_worker);
-  if (newest != newest_residual_.end()) newest->second = std::min(newest->second, version);
+  if (newest == newest_residual_.end() || CountsAfterMove(newest->second, clock)) return;
+  newest->second = clock;
 }
 
 void CheckpointCollector::GiveUp(uint64_t version) {
@@ -54,7 +55,7 @@ void CheckpointCollector::GiveUp(uint64_t version) {
 }
 
 bool CheckpointCollector::AwaitsResiduals() const {
-  return std::any_of(open_.begin(), open_.end(), [this](const auto& entry) {
+  return std::ranges::any_of(open_, [this](const auto& entry) {
     return HasLanes(entry.second) && !IsWhole(entry.first, entry.second);
   });
 }
@@ -137,17 +138,16 @@ std::vector<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& 
 
 std::optional<uint64_t> CheckpointCollector::OldestOverdue() const {
   const auto has_lanes = [this](const auto& entry) { return HasLanes(entry.second); };
-  const auto awaited = std::count_if(open_.begin(), open_.end(), has_lanes);
+  const auto awaited = std::ranges::count_if(open_, has_lanes);
   if (static_cast<size_t>(awaited) <= kMaxAwaited) return std::nullopt;
-  return std::find_if(open_.begin(), open_.end(), has_lanes)->first;
+  return std::ranges::find_if(open_, has_lanes)->first;
 }
 
 std::vector<CollectedCheckpoint> CheckpointCollector::TakeWhole() {
   std::vector<CollectedCheckpoint> whole;
   while (true) {
-    const auto open = std::find_if(open_.begin(), open_.end(), [this](const auto& entry) {
-      return IsWhole(entry.first, entry.second);
-    });
+    const auto open = std::ranges::find_if(
+        open_, [this](const auto& entry) { return IsWhole(entry.first, entry.second); });
     if (open == open_.end()) return whole;
     whole.push_back(Take(open->first));
   }

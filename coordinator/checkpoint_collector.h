@@ -48,6 +48,8 @@ class CheckpointCollector {
   // part. REQUIRES: one owner at least.
   void SetPlacement(uint32_t placement, std::span<const uint32_t> owners);
 
+  uint32_t placement() const { return placement_; }
+
   // Virtual workers that have a part; at first, and where this is empty, none has. Those that are
   // carried no more hold nothing up: the checkpoints that are whole without them, ascending.
   std::vector<CollectedCheckpoint> SetCarried(std::vector<bool> carried);
@@ -58,8 +60,14 @@ class CheckpointCollector {
   // A part of this version was not written: nothing of it is wanted any more.
   void GiveUp(uint64_t version);
   bool IsGivenUp(uint64_t version) const { return given_up_.contains(version); }
-  // What was written of the virtual worker for versions after this one is void.
-  void ForgetResiduals(uint32_t virtual_worker, uint64_t version);
+  // Whether what a worker writes of a virtual worker still counts after that has moved to another
+  // worker, which goes on at `clock`: of versions up to it. Where lanes count clocks a version is
+  // the clock of none, and it does.
+  bool CountsAfterMove(uint64_t version, uint64_t clock) const {
+    return clocks_ > 0 || version <= clock;
+  }
+  // The virtual worker has moved: what does not count any more is dropped.
+  void OnMoved(uint32_t virtual_worker, uint64_t clock);
   // Whether a checkpoint lacks nothing but parts of virtual workers.
   bool AwaitsResiduals() const;
 

@@ -175,7 +175,7 @@ TEST(CheckpointCollector, ResidualsStayWhenSegmentsMoveAndGoWhenTheyAreVoid) {
   for (const uint64_t version : {4, 5}) {
     for (const uint32_t v : {0, 1}) EXPECT_TRUE(collector.Add(Residual(v, version)).empty());
   }
-  collector.ForgetResiduals(0, 4);
+  collector.OnMoved(0, 4);
   const std::vector<uint32_t> owners = {0};
   collector.SetPlacement(2, owners);
   CheckpointPart part = Part(0, 4);
@@ -217,7 +217,7 @@ TEST(CheckpointCollector, WhoHasPassedALaterVersionIsDoneWithThoseBefore) {
 
   // What it is to do again, it is not done with.
   EXPECT_TRUE(collector.Add(Residual(1, 30)).empty());
-  collector.ForgetResiduals(1, 20);
+  collector.OnMoved(1, 20);
   EXPECT_TRUE(collector.Add(Part(0, 20)).empty());
   EXPECT_TRUE(collector.Add(Residual(0, 20)).empty());
   EXPECT_EQ(collector.Add(Residual(1, 20)).size(), 1u);

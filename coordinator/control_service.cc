@@ -145,15 +145,30 @@ class ControlService::Machine {
     return result;
   }
 
+  // The same with a method that returns nothing.
+  template <typename Handler, typename... Input>
+  void Tell(Handler handler, const Input&... input) {
+    Feed([&](Coordinator& coordinator, absl::Time now) {
+      (coordinator.*handler)(input..., now);
+      return 0;
+    });
+  }
+
   size_t members() {
     absl::MutexLock lock(&mutex_);
     const ClusterConfig& cluster = coordinator_->config().cluster();
     return size_t{cluster.servers()} + cluster.workers();
   }
 
+  void SetPage(const std::string& url) {
+    absl::MutexLock lock(&mutex_);
+    page_ = url;
+  }
   StatusReply Status() {
     absl::MutexLock lock(&mutex_);
-    return coordinator_->OnStatus(time_.Now());
+    StatusReply status = coordinator_->OnStatus(time_.Now());
+    status.set_page(page_);
+    return status;
   }
 
   std::vector<Action> NextActions(absl::Duration timeout) {
@@ -207,6 +222,7 @@ class ControlService::Machine {
   absl::Mutex mutex_;
   std::unique_ptr<Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);
   std::vector<Action> actions_ ABSL_GUARDED_BY(mutex_);
+  std::string page_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // the journal
 };
 
@@ -249,12 +265,7 @@ class ControlService::Handlers final : public Control::Service {
 
   grpc::Status Register(grpc::ServerContext* context, const RegisterRequest* request,
                         RegisterReply* reply) override {
-    const grpc::Status answer = Answer(
-        *context,
-        [&](Coordinator& coordinator, absl::Time now) {
-          return coordinator.OnRegister(*request, now);
-        },
-        reply);
+    const grpc::Status answer = Answer(*context, reply, &Coordinator::OnRegister, *request);
     // One that is older than what calls say of themselves.
     if (!answer.ok() && request->protocol_version() != kControlVersion) {
       door_.Refused(*context,
@@ -265,19 +276,11 @@ class ControlService::Handlers final : public Control::Service {
   }
   grpc::Status Heartbeat(grpc::ServerContext* context, const HeartbeatRequest* request,
                          HeartbeatReply* reply) override {
-    return Answer(
-        *context,
-        [&](Coordinator& coordinator, absl::Time now) {
-          return coordinator.OnHeartbeat(*request, now);
-        },
-        reply);
+    return Answer(*context, reply, &Coordinator::OnHeartbeat, *request);
   }
   grpc::Status Trace(grpc::ServerContext* context, const TraceChunk* chunk,
                      TraceReply* reply) override {
-    return Answer(
-        *context,
-        [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnTrace(*chunk, now); },
-        reply);
+    return Answer(*context, reply, &Coordinator::OnTrace, *chunk);
   }
   grpc::Status Status(grpc::ServerContext* context, const StatusRequest*,
                       StatusReply* reply) override {
@@ -286,32 +289,26 @@ class ControlService::Handlers final : public Control::Service {
     return admitted;
   }
   grpc::Status Stop(grpc::ServerContext* context, const StopRequest*, StopReply* reply) override {
-    return Answer(
-        *context,
-        [&](Coordinator& coordinator, absl::Time now) -> absl::StatusOr<StopReply> {
-          return coordinator.OnStop(now);
-        },
-        reply);
+    return Answer(*context, reply, &Coordinator::OnStop);
   }
 
   grpc::Status Drain(grpc::ServerContext* context, const DrainRequest* request,
                      DrainReply* reply) override {
-    return Answer(
-        *context,
-        [&](Coordinator& coordinator, absl::Time now) {
-          return coordinator.OnDrain(request->node_id(), now);
-        },
-        reply);
+    return Answer(*context, reply, &Coordinator::OnDrain, request->node_id());
   }
 
  private:
   // What cannot be kept is not said: who asked asks again, and learns that the job has failed.
-  template <typename Input, typename Reply>
-  grpc::Status Answer(const grpc::ServerContext& context, Input input, Reply* reply) {
+  template <typename Reply, typename Handler, typename... Request>
+  grpc::Status Answer(const grpc::ServerContext& context, Reply* reply, Handler handler,
+                      const Request&... request) {
     grpc::Status admitted = door_.Admit(context);
     if (!admitted.ok()) return admitted;
     absl::Status durable;
-    absl::StatusOr<Reply> answer = machine_.Feed(input, &durable);
+    absl::StatusOr<Reply> answer =
+        machine_.Feed([&](Coordinator& coordinator,
+                          absl::Time now) { return (coordinator.*handler)(request..., now); },
+                      &durable);
     if (!durable.ok()) {
       return ToGrpc(absl::UnavailableError(std::string(durable.message())));
     }
@@ -331,10 +328,7 @@ class ControlService::Listener {
         refusing_handlers_(machine, door_),
         presence_([this](const grpc::ServerContextBase& context) { return door_.Admit(context); },
                   [&machine](const StayRequest& request) {
-                    machine.Feed([&](Coordinator& coordinator, absl::Time now) {
-                      coordinator.OnGone(request.node_id(), request.job(), now);
-                      return 0;
-                    });
+                    machine.Tell(&Coordinator::OnGone, request.node_id(), request.job());
                   }) {
     grpc::ServerBuilder builder;
     SetBounds(BoundsOfMembers(machine.members()), builder);
@@ -453,10 +447,7 @@ std::vector<Action> ControlService::NextActions(absl::Duration timeout) {
 }
 
 void ControlService::OnCheckpointCommitted(uint64_t version, const absl::Status& status) {
-  machine_->Feed([&](Coordinator& coordinator, absl::Time now) {
-    coordinator.OnCheckpointCommitted(version, status, now);
-    return 0;
-  });
+  machine_->Tell(&Coordinator::OnCheckpointCommitted, version, status);
 }
 
 void ControlService::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
@@ -467,18 +458,10 @@ void ControlService::OnStepsPredicted(uint32_t round, std::vector<double> second
 }
 
 void ControlService::OnTrouble(const std::string& what) {
-  machine_->Feed([&](Coordinator& coordinator, absl::Time now) {
-    coordinator.OnTrouble(what, now);
-    return 0;
-  });
+  machine_->Tell(&Coordinator::OnTrouble, what);
 }
 
-void ControlService::SetPage(const std::string& url) {
-  machine_->Feed([&](Coordinator& coordinator, absl::Time) {
-    coordinator.SetPage(url);
-    return 0;
-  });
-}
+void ControlService::SetPage(const std::string& url) { machine_->SetPage(url); }
 
 StatusReply ControlService::Status() { return machine_->Status(); }
 

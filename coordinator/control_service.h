@@ -54,8 +54,9 @@ class ControlService {
   void OnCheckpointCommitted(uint64_t version, const absl::Status& status);
   void OnStepsPredicted(uint32_t round, std::vector<double> seconds);
   void OnTrouble(const std::string& what);
-  void SetPage(const std::string& url);
   StatusReply Status();
+  // URL of the page that people watch the job by; told in StatusReply.
+  void SetPage(const std::string& url);
   StopReply Stop();
 
  private:

@@ -142,6 +142,13 @@ TEST(ControlService, CarriesAJobFromJoiningToDone) {
   for (std::thread& node : nodes) node.join();
 }
 
+TEST(ControlService, TellsWhereItsPageIs) {
+  const auto service = StartService(1, 5);
+  EXPECT_EQ(service->Status().page(), "");
+  service->SetPage("http://127.0.0.1:1/");
+  EXPECT_EQ(service->Status().page(), "http://127.0.0.1:1/");
+}
+
 TEST(ControlService, ANodeWhoseConnectionBreaksOffIsLostAtOnce) {
   const auto service = StartService(1, 5);
   const auto client = Connect(*service);

@@ -7,9 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "checkpoint/checkpoint.h"
 #include "coordinator/shown_text.h"
-#include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "proto/wire.h"
 
@@ -46,24 +44,21 @@ constexpr absl::Duration kShortestStall = absl::Seconds(5);
 
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
-      failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
+      failure_timeout_(absl::Milliseconds(config().fault().failure_timeout_ms())),
       own_pauses_(std::max(failure_timeout_ / kPausesInTimeout, kShortestPause)),
-      membership_(options_.config.cluster(), failure_timeout_),
-      blocks_(options_.config, options_.layout),
-      timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
-      evals_(options_.past_evals),
-      traced_(TracedClocks(options_.config.trace(), options_.start.version)),
-      places_({.virtual_workers = options_.config.cluster().virtual_workers(),
-               .workers = options_.config.cluster().workers(),
-               .on_worker_loss = options_.config.fault().on_worker_loss()}),
-      servers_wanted_(options_.config.cluster().servers()),
-      workers_wanted_(options_.config.cluster().workers()),
-      newest_start_(options_.start),
-      wait_(std::max(kStallResends * absl::Milliseconds(options_.config.comm().resend_ms()),
+      membership_(config().cluster(), failure_timeout_),
+      blocks_(config(), options_.layout),
+      views_(config(), membership_, actions_),
+      leaving_(config(), stage_, views_, membership_, actions_),
+      timeline_(std::make_unique<Timeline>(config(), options_.start)),
+      checkpoints_(options_, blocks_, stage_, views_.places(), actions_),
+      tracing_(TracedClocks(config().trace(), options_.start.version), blocks_, stage_, membership_,
+               actions_),
+      early_stop_(config().train()),
+      wait_(std::max(kStallResends * absl::Milliseconds(config().comm().resend_ms()),
                      kShortestStall)) {
-  newest_best_ = options_.best;
-  best_.emplace(options_.config, newest_best_);
-  RecallEvaluations();
+  checkpoints_.BeginTimeline(*timeline_);
+  for (const EvalMetrics& eval : options_.past_evals) early_stop_.Add(eval);
 }
 
 absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
@@ -81,17 +76,17 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
                      " is not that of the coordinator: give both the same job file and --set "
                      "values, or leave --job out"));
   }
-  const uint32_t workers = options_.config.cluster().workers();
+  const uint32_t workers = config().cluster().workers();
   if (request.workers_started() != 0 && request.workers_started() != workers) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the environment has WORLD_SIZE=", request.workers_started(), ", and the job has ", workers,
         workers == 1 ? " worker" : " workers", ": start as many, set cluster.workers=",
         request.workers_started(), " for the coordinator, or unset RANK and WORLD_SIZE"));
   }
-  if (phase_ == FAILED) {
+  if (phase() == FAILED) {
     return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", Failure()));
   }
-  if (phase_ == DONE) {
+  if (phase() == DONE) {
     return absl::OutOfRangeError("the job has ended: start the coordinator again for another run");
   }
   return absl::OkStatus();
@@ -116,7 +111,7 @@ absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& req
   RegisterReply reply;
   reply.set_node_id(*id);
   reply.set_job(options_.job);
-  *reply.mutable_config() = options_.config;
+  *reply.mutable_config() = config();
   reply.set_run_dir(options_.run_dir);
   return reply;
 }
@@ -129,13 +124,13 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
         "node ", request.node_id(), " is not a member of this job (any more): start it again"));
   }
   member->last_heard = now;
-  Watch(*member, request, now);
+  member->Watch(request, now);
   if (IsEndpoint(request.metrics_endpoint())) member->metrics_endpoint = request.metrics_endpoint();
   if (!request.failure().empty()) member->told_of_end = true;
   if (const auto fresh = WhatIsNew(*member, request); fresh.has_value()) {
     Keep(now, [&](JournalRecord& record) { *record.mutable_heartbeat() = *fresh; });
-    if (Ended()) {
-      AbsorbParts(*member, *fresh, now);
+    if (stage_.ended()) {
+      checkpoints_.AddParts(*member, *fresh);
     } else if (!fresh->failure().empty()) {
       Fail(absl::StrCat(member->Name(), " failed: ", fresh->failure()), now);
     } else {
@@ -150,23 +145,21 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   membership_.OnHeard(member.id);
   // Monotone, so that a delayed or repeated heartbeat takes nothing back.
   member.known_view = std::max(member.known_view, request.known_view());
-  const bool newest = view_.has_value() && request.known_view() == view_->number();
+  const bool newest = views_.IsNewest(request.known_view());
   if (request.ready() && newest && !member.ready) {
     member.ready = true;
     member.ready_counters = request.counters();
   }
   member.trace_sent |= request.trace_sent();
   member.schedule = std::max(member.schedule, request.schedule());
-  for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
-  AbsorbLeaving(member, request);
-  if (member.kind == SERVER) {
-    if (holders_.has_value()) holders_->AddReport(member.id, request.copied_placement());
-    places_.AddClocks(member.id, request.clocks_of_view(),
-                      {request.clocks().data(), static_cast<size_t>(request.clocks_size())});
+  for (const Notice& notice : request.notices()) {
+    actions_.AddNotice(notice.key(), notice.text());
   }
+  leaving_.Absorb(member, request);
+  views_.AddReport(member, request);
   // What is of another timeline is void.
-  if (!view_.has_value() || request.known_view() < timeline_view_) return;
-  if (rolling_back_) return AbsorbParts(member, request, now);
+  if (!views_.IsOfTimeline(request.known_view())) return;
+  if (stage_.rolling_back()) return Fail(checkpoints_.AddParts(member, request), now);
   const bool may_pause = timeline_->end.pausing() || member.leaving;
   const bool pauses = newest && request.pausing() && may_pause;
   if (pauses && !member.pausing) {
@@ -179,10 +172,10 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   member.pausing |= pauses;
   member.finished |= newest && request.finished();
   for (const StepReport& report : request.steps()) {
-    if (!CanHaveBegun(report.virtual_worker(), report.clock())) continue;
+    if (!timeline_->CanHaveBegun(report.virtual_worker(), report.clock())) continue;
     timeline_->progress.AddStep(member.id, report);
     const uint32_t virtual_worker = report.virtual_worker();
-    const std::vector<uint32_t>& owners = places_.owners();
+    const std::vector<uint32_t>& owners = views_.places().owners();
     if (virtual_worker < owners.size() && owners[virtual_worker] == member.id) {
       timeline_->residuals.Add(member.id, report);
     }
@@ -191,52 +184,41 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   }
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);
   TakeProgress(now);
-  AbsorbParts(member, request, now);
-}
-
-bool Coordinator::CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const {
-  const std::vector<uint64_t>& final_clocks = timeline_->end.final_clocks();
-  return clock < (virtual_worker < final_clocks.size() ? final_clocks[virtual_worker]
-                                                       : options_.config.train().steps());
+  Fail(checkpoints_.AddParts(member, request), now);
 }
 
 void Coordinator::TakeProgress(absl::Time now) {
   const std::vector<StepMetrics> steps = timeline_->progress.TakeSteps();
   for (const StepMetrics& metrics : steps) {
-    actions_.emplace_back(StepCompleted{metrics});
+    actions_.Add(StepCompleted{metrics});
     timeline_->finite_loss.Add(metrics);
   }
   if (timeline_->finite_loss.exceeded()) Fail(timeline_->finite_loss.Error(), now);
-  Tune(steps);
+  if (tuning_.has_value()) {
+    tuning_->ServersHave(views_.ScheduleOfServers());
+    for (const StepMetrics& step : steps) tuning_->AddStep(step);
+    for (TuningEvent& event : tuning_->TakeEvents()) actions_.Add(TuningAction{std::move(event)});
+  }
   for (const EvalMetrics& eval : timeline_->progress.TakeEvals()) OnEval(eval, now);
 }
 
 void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
-  actions_.emplace_back(EvalCompleted{eval});
-  evals_.push_back(eval);
-  if (const auto best = best_->AddEval(eval)) {
-    newest_best_ = *best;
-    actions_.emplace_back(NewBestAction{*best});
-  }
-  if (!early_stop_->Add(eval) || phase_ != RUNNING || timeline_->end.stop_requested()) return;
+  actions_.Add(EvalCompleted{eval});
+  checkpoints_.AddEval(eval);
+  if (!early_stop_.Add(eval) || phase() != RUNNING || timeline_->end.stop_requested()) return;
   stopped_early_ = true;
-  const uint32_t in_a_row = early_stop_->without_improvement();
-  if (const auto& best = early_stop_->best(); best.has_value()) {
-    AddNotice("stopped early",
-              absl::StrFormat("no evaluation was better than that of step %d (validation loss "
-                              "%.4f) for %d in a row: the job stops early (train.patience)",
-                              best->version, best->loss, in_a_row));
-  } else {
-    AddNotice("stopped early", absl::StrFormat("no evaluation had a finite loss, %d in a row: "
-                                               "lower optimizer.learning_rate",
-                                               in_a_row));
-  }
+  const uint32_t in_a_row = early_stop_.without_improvement();
+  const std::optional<EvalMetrics>& best = early_stop_.best();
+  actions_.AddNotice(
+      "stopped early",
+      best.has_value()
+          ? absl::StrFormat("no evaluation was better than that of step %d (validation loss %.4f) "
+                            "for %d in a row: the job stops early (train.patience)",
+                            best->version, best->loss, in_a_row)
+          : absl::StrFormat("no evaluation had a finite loss, %d in a row: lower "
+                            "optimizer.learning_rate",
+                            in_a_row));
   Stop(now);
-}
-
-void Coordinator::AddNotice(const std::string& key, const std::string& text) {
-  if (notice_keys_.size() >= kMaxNotices || !notice_keys_.insert(key).second) return;
-  actions_.emplace_back(NoticeAction{text});
 }
 
 void Coordinator::Advance(absl::Time now) {
@@ -250,23 +232,21 @@ void Coordinator::Advance(absl::Time now) {
 }
 
 void Coordinator::AdvanceOnce(absl::Time now) {
-  LetGoOfLeavers();
-  if (!Ended() && !view_.has_value() && membership_.WorkersComplete() &&
+  leaving_.LetGo();
+  if (!stage_.ended() && !views_.begun() && membership_.WorkersComplete() &&
       !membership_.FirstServers().empty()) {
     IssueFirstView();
   }
   ChangeView(now);
-  if (phase_ == WAITING && view_.has_value() && !rolling_back_ &&
-      EveryoneInView([](const Member& member) { return member.ready; })) {
+  if (phase() == WAITING && views_.begun() && !stage_.rolling_back() &&
+      views_.Everyone([](const Member& member) { return member.ready; })) {
     Go();
   }
   LookForTheEnd(now);
-  CompleteTrace(now);
-  const bool traced = trace_done_ || traced_.end == 0;
-  const std::optional<uint64_t> final_version = timeline_->end.final_version();
-  if (phase_ == RUNNING && traced && final_version.has_value() &&
-      committed_version() >= *final_version && EveryVirtualWorkerIsCarried() &&
-      EveryoneInView([](const Member& node) { return node.kind == SERVER || node.finished; })) {
+  tracing_.Advance(timeline_->progress.step(), now);
+  if (phase() == RUNNING && tracing_.done() && timeline_->end.final_version().has_value() &&
+      checkpoints_.AllIsSaved() && views_.EveryVirtualWorkerIsCarried() &&
+      views_.Everyone([](const Member& node) { return node.kind == SERVER || node.finished; })) {
     if (timeline_->finite_loss.never_finite()) {
       Fail(timeline_->finite_loss.Error(), now);
     } else {
@@ -277,115 +257,85 @@ void Coordinator::AdvanceOnce(absl::Time now) {
 }
 
 void Coordinator::Go() {
-  phase_ = RUNNING;
+  stage_.Go();
   NodeCounters most;  // of the worker that needs most
   for (const Member* worker : membership_.OfKind(WORKER)) {
     const NodeCounters& counters = worker->ready_counters;
     if (counters.predicted_memory_bytes() > most.predicted_memory_bytes()) most = counters;
   }
-  if (most.predicted_memory_bytes() > 0) AddNotice("memory", PredictionText(most));
+  if (most.predicted_memory_bytes() > 0) actions_.AddNotice("memory", PredictionText(most));
 }
 
 void Coordinator::LookForTheEnd(absl::Time now) {
-  if (phase_ != RUNNING || timeline_->end.final_version().has_value()) return;
-  const Progress& progress = timeline_->progress;
-  const bool per_push = SyncModeOf(options_.config.sync().policy()).update_per_push;
-  std::vector<VirtualWorkerPace> paces(options_.config.cluster().virtual_workers());
-  const bool shrinks = options_.config.fault().on_worker_loss() == FaultConfig::SHRINK;
-  for (uint32_t v = 0; v < paces.size(); ++v) {
-    paces[v].begun = timeline_->StartClock(v);
-    paces[v].away = shrinks && places_.owners()[v] == ViewChange::kNobody;
-    paces[v].begun = std::max(paces[v].begun, least_begun_[v]);
-    if (!per_push) continue;
-    paces[v].begun = std::max(paces[v].begun, progress.clock(v));
-    paces[v].reported = progress.clock(v);
-    paces[v].idle = progress.clock(v) <= timeline_->StartClock(v) &&
-                    least_begun_[v] <= timeline_->ClockBeyondStart(v);
-    paces[v].step_seconds = progress.step_seconds(v);
+  JobEnd& end = timeline_->end;
+  if (phase() != RUNNING || end.final_version().has_value()) return;
+  const bool shrinks = config().fault().on_worker_loss() == FaultConfig::SHRINK;
+  const std::vector<std::optional<uint64_t>> clocks = views_.CarriersClocks();
+  std::vector<VirtualWorkerPace> paces;
+  for (uint32_t v = 0; v < clocks.size(); ++v) {
+    paces.push_back(timeline_->PaceOf(v, clocks[v]));
+    paces.back().away = shrinks && views_.places().owners()[v] == ViewChange::kNobody;
   }
-  for (const WorkerAssignment& assignment : view_->workers()) {
-    const Member* worker = membership_.Find(assignment.node_id());
-    if (worker == nullptr || !worker->started) continue;
-    for (const uint32_t v : assignment.virtual_workers()) {
-      if (!CanHaveBegun(v, worker->clock)) continue;
-      // A worker that pauses has reported all but the step under way. Its clock may be that of
-      // another of its virtual workers, far ahead of one that it took over.
-      const uint64_t newest = per_push ? std::min(worker->clock, progress.clock(v)) : worker->clock;
-      paces[v].begun = std::max(paces[v].begun, newest + 1);
-      paces[v].idle = false;
-    }
-  }
-  timeline_->end.Update(paces, !places_.fencing() && EveryVirtualWorkerIsCarried() &&
-                                   EveryoneInView([](const Member& node) {
-                                     return node.kind == SERVER || node.pausing || node.finished;
-                                   }));
-  FailWithoutLastCheckpoint(now);
-  if (Ended()) return;
-  const std::optional<uint64_t> final_version = timeline_->end.final_version();
-  if (final_version.has_value() && *final_version <= timeline_->start.version) {
+  end.Update(paces, views_.EveryVirtualWorkerIsCarried() && views_.Everyone([](const auto& node) {
+    return node.kind == SERVER || node.pausing || node.finished;
+  }));
+  Fail(checkpoints_.WhyLastFailed(), now);
+  if (stage_.ended()) return;
+  if (end.final_version().has_value() && *end.final_version() <= timeline_->start.version) {
     Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this timeline
                   // started from
   }
 }
 
 void Coordinator::Finish(absl::Time now) {
-  phase_ = DONE;
-  ended_at_ = now;
-  GiveUpResiduals();
+  stage_.Finish(now);
+  checkpoints_.GiveUpResiduals();
 }
 
-void Coordinator::Fail(const std::string& what, absl::Time now) {
-  if (Ended()) return;
-  phase_ = FAILED;
-  ended_at_ = now;
-  failure_ = what;
-  GiveUpResiduals();
+void Coordinator::Fail(const std::string& why, absl::Time now) {
+  if (why.empty() || stage_.ended()) return;
+  stage_.Fail(why, now);
+  checkpoints_.GiveUpResiduals();
 }
 
 std::string Coordinator::Failure() const {
-  return failure_.empty() ? "" : absl::StrCat(failure_, "; ", ResumeHint());
-}
-
-std::string Coordinator::ResumeHint() const {
-  if (committed_version() == 0) return "no checkpoint was written yet: start the job again";
-  const bool external = options_.config.model().external();
-  return absl::StrCat("resume with: tug ", external ? "coordinator" : "train", " JOB --resume ",
-                      options_.run_dir, " (step ", committed_version(), ")");
+  if (phase() != FAILED) return "";
+  const uint64_t committed = checkpoints_.committed_version();
+  if (committed == 0) {
+    return absl::StrCat(stage_.failure(), "; no checkpoint was written yet: start the job again");
+  }
+  const bool external = config().model().external();
+  return absl::StrCat(stage_.failure(), "; resume with: tug ", external ? "coordinator" : "train",
+                      " JOB --resume ", options_.run_dir, " (step ", committed, ")");
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
-  if (!Ended() || end_reported_ || committing_.has_value() || replaying_) return;
-  const auto told = [](const Member& member) { return member.told_of_end; };
-  const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told) &&
-                        !membership_.SomebodyWaits(now);
-  if (!all_told && now - ended_at_ < told_grace()) return;
-  end_reported_ = true;
-  actions_.emplace_back(
-      JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(Failure())});
+  const bool due = stage_.ended() && !stage_.end_reported() && !replaying_;
+  if (!due || checkpoints_.committing().has_value()) return;
+  const auto told = [](const auto& entry) { return entry.second.told_of_end; };
+  const bool all_told =
+      std::ranges::all_of(membership_.members(), told) && !membership_.SomebodyWaits(now);
+  if (!all_told && stage_.Lasts(now) < told_grace()) return;
+  stage_.ReportEnd();
+  actions_.Add(JobEnded{phase() == DONE ? absl::OkStatus() : absl::AbortedError(Failure())});
 }
 
 HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::Time now) {
+  const bool runs = phase() == RUNNING;
   HeartbeatReply reply;
-  reply.set_phase(phase_);
-  if (view_.has_value() && known_view < view_->number() && IsInView(member)) {
-    *reply.mutable_view() = *view_;
-  }
-  if (places_.fencing() && !rolling_back_ && member.kind == SERVER && HoldsSegments(member)) {
-    if (placement_pending_) *reply.mutable_next_view() = next_view_;
-    reply.mutable_next_view()->set_number(places_.number());
-    reply.mutable_next_view()->set_timeline(view_->timeline());
-    if (!placement_pending_) reply.mutable_next_view()->set_placement(view_->placement());
-  }
-  reply.set_go(phase_ == RUNNING);
+  reply.set_phase(phase());
+  views_.AddView(member, known_view, reply);
+  if (!stage_.rolling_back()) views_.AddNextView(member, reply);
+  reply.set_go(runs);
   const JobEnd& end = timeline_->end;
-  reply.set_pause(phase_ == RUNNING && end.pausing());
+  reply.set_pause(runs && end.pausing());
   reply.set_final_version(end.final_version().value_or(0));
   reply.mutable_final_clocks()->Assign(end.final_clocks().begin(), end.final_clocks().end());
   reply.set_now_ns(absl::ToUnixNanos(now));
-  reply.set_trace_wanted(!trace_done_ && TraceWanted());
-  AddSchedule(member, reply);
-  AddLeaving(member, reply);
-  if (Ended()) {
+  reply.set_trace_wanted(tracing_.IsWanted(timeline_->progress.step()));
+  if (runs && tuning_.has_value()) tuning_->AddTo(member.kind, reply);
+  leaving_.AddTo(member, reply);
+  if (stage_.ended()) {
     reply.set_failure(Failure());
     member.told_of_end = true;
     EndIfEveryoneKnows(now);
@@ -393,20 +343,72 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   return reply;
 }
 
+absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::Time now) {
+  Member* const member = membership_.Find(chunk.node_id());
+  if (member == nullptr || chunk.job() != options_.job) {
+    return absl::NotFoundError(
+        absl::StrCat("node ", chunk.node_id(), " is not a member of this job (any more)"));
+  }
+  if (tracing_.IsWanted(timeline_->progress.step())) {  // or nobody waits for it
+    RETURN_IF_ERROR(tracing_.Add(chunk, *member, now));
+  }
+  return TraceReply();
+}
+
+absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now) {
+  Member* const member = membership_.Find(node_id);
+  if (member == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("the job has no node ", node_id, ": tug status lists those it has"));
+  }
+  if (stage_.ended()) return absl::FailedPreconditionError("the job has ended");
+  DrainReply reply;
+  if (member->leaving) {
+    reply.set_message(absl::StrCat(member->Name(), " is about to leave already"));
+    return reply;
+  }
+  RETURN_IF_ERROR(leaving_.MayBeDrained(*member));
+  Keep(now, [&](JournalRecord& record) { record.mutable_drain()->set_node_id(node_id); });
+  reply = leaving_.Drain(*member);
+  Advance(now);
+  return reply;
+}
+
+void Coordinator::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
+  if (!tuning_.has_value()) return;
+  Keep(absl::UnixEpoch(), [&](JournalRecord& record) {  // when, does not matter
+    record.mutable_predicted()->set_round(round);
+    record.mutable_predicted()->mutable_seconds()->Assign(seconds.begin(), seconds.end());
+  });
+  tuning_->SetPrediction(round, std::move(seconds));
+}
+
+void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
+                                        absl::Time now) {
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_committed()->set_version(version);
+    record.mutable_committed()->set_code(static_cast<int>(status.code()));
+    record.mutable_committed()->set_error(std::string(status.message()));
+  });
+  Fail(checkpoints_.OnCommitted(version, status), now);
+  Advance(now);
+}
+
 StopReply Coordinator::OnStop(absl::Time now) {
   StopReply reply;
-  if (Ended()) {
-    reply.set_message(phase_ == DONE ? "the job has ended already"
-                                     : absl::StrCat("the job has failed: ", Failure()));
+  if (stage_.ended()) {
+    reply.set_message(phase() == DONE ? "the job has ended already"
+                                      : absl::StrCat("the job has failed: ", Failure()));
     return reply;
   }
   Keep(now, [](JournalRecord& record) { record.mutable_stop(); });
-  if (phase_ == WAITING) {
-    const bool first = !rolling_back_ && timeline_->start.number == options_.start.number;
-    const bool saved = committed_version() > options_.start.version;
+  if (phase() == WAITING) {
+    const bool first = !stage_.rolling_back() && timeline_->start.number == options_.start.number;
+    const uint64_t committed = checkpoints_.committed_version();
+    const bool saved = committed > options_.start.version;
     reply.set_message(
         absl::StrCat(first ? "the job had not started; it ends now, " : "the job ends now, ",
-                     saved ? absl::StrCat("with the checkpoint of step ", committed_version())
+                     saved ? absl::StrCat("with the checkpoint of step ", committed)
                            : "without a checkpoint of its own"));
   } else {
     reply.set_message("stopping after the step in progress, then a checkpoint");
@@ -417,7 +419,7 @@ StopReply Coordinator::OnStop(absl::Time now) {
 }
 
 void Coordinator::Stop(absl::Time now) {
-  if (phase_ != WAITING) return timeline_->end.RequestStop();
+  if (phase() != WAITING) return timeline_->end.RequestStop();
   Finish(now);
   EndIfEveryoneKnows(now);
 }
@@ -426,16 +428,16 @@ void Coordinator::OnTick(absl::Time now) {
   ForgiveOwnPause(now);
   for (const uint32_t id : membership_.Silent(now, failure_timeout_)) {
     const Member* const member = membership_.Find(id);
-    if (member == nullptr || Ended()) break;
+    if (member == nullptr || stage_.ended()) break;
     const double silence = absl::ToDoubleSeconds(now - member->last_heard);
     OnLost(id, absl::StrFormat("no heartbeat for %.1f s", silence), now);
     Advance(now);  // each loss by itself: so it is replayed
   }
-  if (TraceIsOverdue(now)) {
+  if (tracing_.IsOverdue(timeline_->progress.step(), now)) {
     Keep(now, [](JournalRecord& record) { record.mutable_trace_over(); });
-    EndTrace();
+    tracing_.End();
   }
-  SeeWait(now);
+  SeeWait(now, wait_);
   const auto before = Mark();
   Advance(now);
   if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });
@@ -444,21 +446,23 @@ void Coordinator::OnTick(absl::Time now) {
 void Coordinator::ForgiveOwnPause(absl::Time now) {
   const absl::Duration pause = own_pauses_.Pass(now);
   if (pause == absl::ZeroDuration()) return;
-  for (const auto& [id, unused] : membership_.members()) {
-    Member& member = *membership_.Find(id);
+  membership_.ForEach([now, pause](Member& member) {
     member.last_heard = std::min(now, member.last_heard + pause);
-  }
-  if (Ended()) ended_at_ = std::min(now, ended_at_ + pause);
-  if (rolling_back_) rolling_back_since_ = std::min(now, rolling_back_since_ + pause);
+  });
+  stage_.ForgivePause(pause, now);
 }
 
 void Coordinator::OnTrouble(const std::string& what, absl::Time now) {
-  if (Ended()) return;
+  if (stage_.ended()) return;
   Keep(now, [&](JournalRecord& record) { record.set_trouble(what); });
   Fail(what, now);
   Advance(now);
 }
 
-std::vector<Action> Coordinator::TakeActions() { return std::exchange(actions_, {}); }
+void Coordinator::OnGone(uint32_t node_id, uint64_t job, absl::Time now) {
+  if (job != options_.job) return;
+  OnLost(node_id, "its connection was closed", now);
+  Advance(now);
+}
 
 }  // namespace tug

@@ -25,72 +25,18 @@ absl::Status Senseless(const std::string& what) {
 
 }  // namespace
 
-JournalBegin BeginOf(const CoordinatorOptions& options) {
-  JournalBegin begin;
-  begin.set_job(options.job);
-  begin.set_fingerprint(options.fingerprint);
-  *begin.mutable_config() = options.config;
-  *begin.mutable_blocks() = options.layout.blocks;
-  begin.mutable_segment_bytes()->Assign(options.layout.segment_bytes.begin(),
-                                        options.layout.segment_bytes.end());
-  begin.set_run_dir(options.run_dir);
-  begin.set_timeline(options.start.number);
-  begin.set_start_version(options.start.version);
-  begin.set_restore_path(options.start.restore_path);
-  begin.mutable_start_clocks()->Assign(options.start.clocks.begin(), options.start.clocks.end());
-  begin.mutable_start_residuals()->Assign(options.start.residuals.begin(),
-                                          options.start.residuals.end());
-  for (const EvalMetrics& eval : options.past_evals) {
-    PastEvaluation* past = begin.add_past_evals();
-    past->set_version(eval.version);
-    past->set_loss(eval.loss);
-    past->set_accuracy(eval.accuracy);
-    past->set_targets(eval.targets);
-    past->set_final(eval.final);
-  }
-  if (options.best.has_value()) {
-    begin.mutable_best()->set_version(options.best->version);
-    begin.mutable_best()->set_loss(options.best->loss);
-  }
-  begin.set_predicts_steps(options.predicts_steps);
-  begin.set_data_notice(options.data_notice);
-  return begin;
-}
-
-CoordinatorOptions OptionsOf(const JournalBegin& begin) {
-  CoordinatorOptions options;
-  options.config = begin.config();
-  options.fingerprint = begin.fingerprint();
-  options.layout = {begin.blocks(), {begin.segment_bytes().begin(), begin.segment_bytes().end()}};
-  options.job = begin.job();
-  options.run_dir = begin.run_dir();
-  options.start = {.number = begin.timeline(),
-                   .version = begin.start_version(),
-                   .restore_path = begin.restore_path(),
-                   .clocks = {begin.start_clocks().begin(), begin.start_clocks().end()},
-                   .residuals = {begin.start_residuals().begin(), begin.start_residuals().end()}};
-  for (const PastEvaluation& past : begin.past_evals()) {
-    options.past_evals.push_back({.version = past.version(),
-                                  .loss = past.loss(),
-                                  .accuracy = past.accuracy(),
-                                  .targets = past.targets(),
-                                  .final = past.final()});
-  }
-  if (begin.has_best()) options.best = {begin.best().version(), begin.best().loss()};
-  options.predicts_steps = begin.predicts_steps();
-  options.data_notice = begin.data_notice();
-  return options;
-}
-
 std::optional<HeartbeatRequest> Coordinator::PartsAfterFailure(
     const Member& member, const HeartbeatRequest& request) const {
-  if (!CommitsAfterFailure() || request.known_view() < timeline_view_) return std::nullopt;
+  if (phase() != FAILED || stage_.end_reported() || stage_.rolling_back() ||
+      timeline_->finite_loss.exceeded() || !views_.IsOfTimeline(request.known_view())) {
+    return std::nullopt;
+  }
   HeartbeatRequest fresh;
   fresh.set_node_id(request.node_id());
   fresh.set_job(request.job());
   fresh.set_known_view(request.known_view());
   for (const CheckpointPart& part : request.parts()) {
-    if (part.error().empty() && IsWanted(member, part)) *fresh.add_parts() = part;
+    if (part.error().empty() && checkpoints_.IsWanted(member, part)) *fresh.add_parts() = part;
   }
   if (fresh.parts().empty()) return std::nullopt;
   return fresh;
@@ -100,31 +46,21 @@ std::optional<HeartbeatRequest> Coordinator::PartsAfterFailure(
 // coordinator nor the one that takes its job up. A heartbeat says it again until it is heard.
 std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
                                                        const HeartbeatRequest& request) const {
-  if (Ended()) return PartsAfterFailure(member, request);
+  if (stage_.ended()) return PartsAfterFailure(member, request);
   HeartbeatRequest fresh = request;
   ShowTexts(fresh);
   fresh.clear_activity();
-  const bool newest = view_.has_value() && request.known_view() == view_->number();
+  const bool newest = views_.IsNewest(request.known_view());
   if (!newest || member.ready) fresh.clear_ready();
   if (member.trace_sent) fresh.clear_trace_sent();
   fresh.clear_metrics_endpoint();  // said again with every heartbeat, and nothing depends on it
   if (request.schedule() <= member.schedule) fresh.clear_schedule();
-  KeepOnly(*fresh.mutable_notices(), [&](const Notice& notice) {
-    return notice_keys_.size() < kMaxNotices && !notice_keys_.contains(notice.key());
-  });
-  const bool refused = request.leaving() && !MayLeave(member).ok() &&
-                       (notice_keys_.size() >= kMaxNotices ||
-                        notice_keys_.contains(absl::StrCat(kStaysKey, member.id)));
-  if (member.leaving || refused) fresh.clear_leaving();
-  if (!holders_.has_value() || !holders_->Wants(member.id, request.copied_placement())) {
-    fresh.clear_copied_placement();
-  }
-  if (member.kind != SERVER || !places_.fencing() || request.clocks_of_view() != places_.number()) {
-    fresh.clear_clocks();
-    fresh.clear_clocks_of_view();
-  }
+  KeepOnly(*fresh.mutable_notices(),
+           [&](const Notice& notice) { return actions_.TakesNotice(notice.key()); });
+  if (!leaving_.Wants(member, request)) fresh.clear_leaving();
+  views_.KeepNews(member, fresh);
   // As Absorb: what is of another timeline is void.
-  const bool heard = view_.has_value() && !rolling_back_ && request.known_view() >= timeline_view_;
+  const bool heard = !stage_.rolling_back() && views_.IsOfTimeline(request.known_view());
   const bool may_pause = timeline_->end.pausing() || member.leaving || fresh.leaving();
   if (!heard || !newest || !may_pause || member.pausing) fresh.clear_pausing();
   const bool further = !member.started || request.clock() > member.clock || fresh.pausing();
@@ -134,13 +70,12 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   }
   if (!heard || !newest || member.finished) fresh.clear_finished();
   KeepOnly(*fresh.mutable_steps(), [&](const StepReport& report) {
-    return heard && CanHaveBegun(report.virtual_worker(), report.clock());
+    return heard && timeline_->CanHaveBegun(report.virtual_worker(), report.clock());
   });
   if (!heard) fresh.clear_evals();
   KeepOnly(*fresh.mutable_parts(), [&](const CheckpointPart& part) {
-    // A job that goes back still takes what its checkpoints lack of workers (IsWanted).
-    if (!view_.has_value() || request.known_view() < timeline_view_) return false;
-    return part.error().empty() ? IsWanted(member, part) : heard && Matters(member, part);
+    // A job that goes back still takes what its checkpoints lack of workers.
+    return views_.IsOfTimeline(request.known_view()) && checkpoints_.IsWanted(member, part);
   });
   // They are for people: what is kept is for the job's summary, should it be made by another
   // coordinator.
@@ -191,7 +126,7 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
       OnTrouble(record.trouble(), now);
       break;
     case JournalRecord::kTraceOver:
-      EndTrace();
+      tracing_.End();
       break;
     case JournalRecord::kPassed:
       Advance(now);
@@ -212,21 +147,20 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
 void Coordinator::OnTakenUp(absl::Time now) {
   Keep(now, [](JournalRecord& record) { record.mutable_taken_up(); });
   own_pauses_.Pass(now);  // it may be stopped before its first tick
-  for (const auto& [id, unused] : membership_.members()) {
-    Member& member = *membership_.Find(id);
+  membership_.ForEach([now](Member& member) {
     member.last_heard = now;
     member.told_of_end = false;
-  }
-  if (Ended()) ended_at_ = now;
-  if (rolling_back_) rolling_back_since_ = now;
+  });
+  stage_.CountFrom(now);
   ++taken_up_;
-  AddNotice(absl::StrCat("taken up ", taken_up_),
-            absl::StrCat("the coordinator was lost; another one has taken the job up after step ",
-                         timeline_->progress.step()));
-  if (!trace_done_ && TraceWanted()) {
-    trace_done_ = true;
-    traces_.Take();
-    AddNotice("trace lost", "the trace is lost: it was being gathered by the coordinator before");
+  const uint64_t step = timeline_->progress.step();
+  actions_.AddNotice(
+      absl::StrCat("taken up ", taken_up_),
+      absl::StrCat("the coordinator was lost; another one has taken the job up after step ", step));
+  if (tracing_.IsWanted(step)) {
+    tracing_.GiveUp();
+    actions_.AddNotice("trace lost",
+                       "the trace is lost: it was being gathered by the coordinator before");
   }
   Advance(now);
 }

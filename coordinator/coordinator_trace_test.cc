@@ -87,7 +87,7 @@ TEST(TracedCoordinator, EndsWithoutANodeThatSendsNothing) {
   job.EndAllSteps();
   ASSERT_TRUE(job.SendChunk(1).ok());
   job.Send(job.Sent(1));
-  for (absl::Duration passed; passed < Coordinator::kTracePatience; passed += absl::Seconds(3)) {
+  for (absl::Duration passed; passed < JobTracing::kPatience; passed += absl::Seconds(3)) {
     EXPECT_EQ(job.coordinator().phase(), RUNNING);
     job.Send(job.ReadyBeat(1));
     job.Send(job.ReadyBeat(2));

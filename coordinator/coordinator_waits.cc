@@ -29,73 +29,49 @@ uint64_t Lacking(uint64_t wanted, uint64_t there) { return wanted > there ? want
 constexpr char kStartAgain[] =
     "whoever started those that are gone starts others, or start them with: tug server, tug worker";
 
-}  // namespace
-
-std::optional<WaitReason> Coordinator::WaitsFor() const {
-  using Kind = WaitReason::Kind;
-  if (Ended()) return std::nullopt;
-  if (!view_.has_value()) return WaitsToBegin();
-  if (rolling_back_) return WaitsToRollBack();
-  if (phase_ == WAITING) {
-    return WaitReason{Kind::kReady, absl::StrCat(NotReady(), " to be ready"),
-                      "they take up weights and data, or are lost when they say nothing for "
-                      "fault.failure_timeout_ms"};
-  }
-  if (places_.fencing()) {
-    return WaitReason{Kind::kView, absl::StrCat("servers to take up view ", places_.number()),
-                      "those that say nothing for fault.failure_timeout_ms are lost"};
-  }
-  if (!EveryVirtualWorkerIsCarried()) {
-    return WaitReason{Kind::kMembers, ToJoin(0, 1),
-                      absl::StrCat("nobody carries some virtual workers; ", kStartAgain)};
-  }
-  const uint64_t last = timeline_->end.final_version().value_or(options_.config.train().steps());
-  if (timeline_->progress.step() < last) return std::nullopt;
-  return WaitReason{Kind::kEnd,
-                    absl::StrCat("the last evaluation and the checkpoint of step ", last),
-                    "the job ends with them"};
-}
-
-WaitReason Coordinator::WaitsToBegin() const {
-  const ClusterConfig& cluster = options_.config.cluster();
+WaitReason WaitsToBegin(const ClusterConfig& cluster, const Membership& membership) {
   const auto usable = [](const Member* server) { return !server->lane_endpoints.empty(); };
-  const std::vector<const Member*> servers = membership_.OfKind(SERVER);
-  const auto there = static_cast<uint64_t>(std::count_if(servers.begin(), servers.end(), usable));
-  const std::string missing = ToJoin(membership_.FirstServers().empty()
+  const auto there =
+      static_cast<uint64_t>(std::ranges::count_if(membership.OfKind(SERVER), usable));
+  const std::string missing = ToJoin(membership.FirstServers().empty()
                                          ? std::max<uint64_t>(1, Lacking(cluster.servers(), there))
                                          : 0,
-                                     Lacking(cluster.workers(), membership_.OfKind(WORKER).size()));
+                                     Lacking(cluster.workers(), membership.OfKind(WORKER).size()));
   return {WaitReason::Kind::kMembers, missing,
           absl::StrCat("the job begins with them; ", kStartAgain)};
 }
 
-WaitReason Coordinator::WaitsToRollBack() const {
-  const std::string goes_back =
-      absl::StrCat("the job then goes back to the checkpoint of step ", committed_version());
-  if (timeline_->checkpoints.AwaitsResiduals()) {
+WaitReason WaitsToRollBack(const JobCheckpoints& checkpoints, const LeavingNodes& leaving,
+                           const Membership& membership) {
+  const std::string goes_back = absl::StrCat("the job then goes back to the checkpoint of step ",
+                                             checkpoints.committed_version());
+  if (checkpoints.AwaitsResiduals()) {
     return {WaitReason::Kind::kCommit, "what workers still write of a checkpoint",
             absl::StrCat("for fault.failure_timeout_ms at most; ", goes_back)};
   }
-  if (committing_.has_value()) {
-    return {WaitReason::Kind::kCommit, absl::StrCat("the checkpoint of step ", *committing_),
+  if (const auto committing = checkpoints.committing()) {
+    return {WaitReason::Kind::kCommit, absl::StrCat("the checkpoint of step ", *committing),
             "it is being committed"};
   }
-  const auto lacking = [this](NodeKind kind, uint64_t there) {
-    return Lacking(NeededToRollBack(kind), there);
+  const auto lacking = [&leaving](NodeKind kind, uint64_t there) {
+    return Lacking(leaving.NeededToRollBack(kind), there);
   };
-  const uint64_t servers = membership_.ServersAgain(NeededToRollBack(SERVER)).empty()
-                               ? std::max<uint64_t>(1, lacking(SERVER, CountStaying(SERVER)))
-                               : 0;
-  return {WaitReason::Kind::kMembers, ToJoin(servers, lacking(WORKER, WorkersThatStay().size())),
+  const uint64_t servers =
+      membership.ServersAgain().empty()
+          ? std::max<uint64_t>(1, lacking(SERVER, membership.CountStaying(SERVER)))
+          : 0;
+  return {WaitReason::Kind::kMembers,
+          ToJoin(servers, lacking(WORKER, leaving.WorkersThatStay().size())),
           absl::StrCat(goes_back, "; ", kStartAgain)};
 }
 
-std::string Coordinator::NotReady() const {
+// "server 1, worker 3"
+std::string NotReady(const JobViews& views, const Membership& membership) {
   constexpr size_t kMostNamed = 4;
   std::vector<std::string> names;
   size_t others = 0;
-  for (const auto& [id, member] : membership_.members()) {
-    if (member.ready || !IsInView(member)) continue;
+  for (const auto& [id, member] : membership.members()) {
+    if (member.ready || !views.Includes(member)) continue;
     if (names.size() == kMostNamed) {
       ++others;
     } else {
@@ -106,14 +82,42 @@ std::string Coordinator::NotReady() const {
   return absl::StrJoin(names, ", ");
 }
 
-void Coordinator::SeeWait(absl::Time now) {
-  wait_.See(WaitsFor(), timeline_->progress.step(), timeline_->progress.seconds_per_step(), now);
+}  // namespace
+
+std::optional<WaitReason> Coordinator::WaitsFor() const {
+  using Kind = WaitReason::Kind;
+  if (stage_.ended()) return std::nullopt;
+  if (!views_.begun()) return WaitsToBegin(config().cluster(), membership_);
+  if (stage_.rolling_back()) return WaitsToRollBack(checkpoints_, leaving_, membership_);
+  if (phase() == WAITING) {
+    return WaitReason{Kind::kReady, absl::StrCat(NotReady(views_, membership_), " to be ready"),
+                      "they take up weights and data, or are lost when they say nothing for "
+                      "fault.failure_timeout_ms"};
+  }
+  if (views_.places().fencing()) {
+    return WaitReason{Kind::kView,
+                      absl::StrCat("servers to take up view ", views_.places().number()),
+                      "those that say nothing for fault.failure_timeout_ms are lost"};
+  }
+  if (!views_.EveryVirtualWorkerIsCarried()) {
+    return WaitReason{Kind::kMembers, ToJoin(0, 1),
+                      absl::StrCat("nobody carries some virtual workers; ", kStartAgain)};
+  }
+  const uint64_t last = timeline_->LastStep();
+  if (timeline_->progress.step() < last) return std::nullopt;
+  return WaitReason{Kind::kEnd,
+                    absl::StrCat("the last evaluation and the checkpoint of step ", last),
+                    "the job ends with them"};
+}
+
+void Coordinator::SeeWait(absl::Time now, WaitWatch& wait) const {
+  wait.See(WaitsFor(), timeline_->progress.step(), timeline_->progress.seconds_per_step(), now);
 }
 
 void Coordinator::AddWait(absl::Time now, StatusReply& reply) const {
   WaitWatch wait = wait_;
-  wait.See(WaitsFor(), timeline_->progress.step(), timeline_->progress.seconds_per_step(), now);
-  if (!wait.reason().has_value() || Ended()) return;
+  SeeWait(now, wait);
+  if (!wait.reason().has_value() || stage_.ended()) return;
   reply.mutable_wait()->set_what(wait.reason()->what);
   reply.mutable_wait()->set_ends(wait.reason()->ends);
   reply.mutable_wait()->set_seconds(absl::ToDoubleSeconds(now - wait.since()));

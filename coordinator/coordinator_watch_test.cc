@@ -75,12 +75,5 @@ TEST(CoordinatorWatch, KeepsNothingOfItInTheJournal) {
   EXPECT_EQ(journal.position(), 0u);
 }
 
-TEST(CoordinatorWatch, TellsWhereItsPageIs) {
-  JobUnderTest job(1, 1);
-  EXPECT_EQ(job.coordinator().OnStatus(job.now()).page(), "");
-  job.coordinator().SetPage("http://127.0.0.1:1/");
-  EXPECT_EQ(job.coordinator().OnStatus(job.now()).page(), "http://127.0.0.1:1/");
-}
-
 }  // namespace
 }  // namespace tug

@@ -1,6 +1,7 @@
 #include "coordinator/critical_path.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -14,28 +15,14 @@ namespace {
 constexpr int64_t kPauseNs = 50'000;
 
 PathWork WorkOf(TraceKind kind) {
-  switch (kind) {
-    case TraceKind::kForward:
-      return PathWork::kForward;
-    case TraceKind::kBackward:
-      return PathWork::kBackward;
-    case TraceKind::kEvaluate:
-      return PathWork::kEvaluate;
-    case TraceKind::kWait:
-      return PathWork::kWait;
-    case TraceKind::kEncode:
-      return PathWork::kEncode;
-    case TraceKind::kDecode:
-      return PathWork::kDecode;
-    case TraceKind::kSum:
-      return PathWork::kSum;
-    case TraceKind::kOptimizer:
-      return PathWork::kOptimizer;
-    case TraceKind::kServe:
-      return PathWork::kServe;
-    default:
-      return PathWork::kUnexplained;
-  }
+  constexpr std::pair<TraceKind, PathWork> kWorks[] = {
+      {TraceKind::kForward, PathWork::kForward},   {TraceKind::kBackward, PathWork::kBackward},
+      {TraceKind::kEvaluate, PathWork::kEvaluate}, {TraceKind::kWait, PathWork::kWait},
+      {TraceKind::kEncode, PathWork::kEncode},     {TraceKind::kDecode, PathWork::kDecode},
+      {TraceKind::kSum, PathWork::kSum},           {TraceKind::kOptimizer, PathWork::kOptimizer},
+      {TraceKind::kServe, PathWork::kServe}};
+  const auto found = std::ranges::find(kWorks, kind, &std::pair<TraceKind, PathWork>::first);
+  return found == std::end(kWorks) ? PathWork::kUnexplained : found->second;
 }
 
 // The chain of one step. `at_ns_` goes back from part to part, and never forward.
@@ -59,7 +46,7 @@ class Chain {
         GoToWorker(on_with);
       }
     }
-    std::reverse(path_.parts.begin(), path_.parts.end());
+    std::ranges::reverse(path_.parts);
   }
 
  private:
@@ -131,9 +118,7 @@ class Chain {
   // What a track did without pause until now, not before `floor_ns`. The earliest of it.
   PathSpan AddBusy(uint32_t node, uint32_t track, int64_t floor_ns) {
     const std::vector<const TraceEvent*>& work = spans_.Work(node, track);
-    auto event =
-        std::upper_bound(work.begin(), work.end(), at_ns_,
-                         [](int64_t at_ns, const TraceEvent* e) { return at_ns < e->end_ns; });
+    auto event = std::ranges::upper_bound(work, at_ns_, {}, &TraceEvent::end_ns);
     PathSpan first;
     while (event != work.begin() && at_ns_ > floor_ns) {
       const TraceEvent& before = **--event;
@@ -148,9 +133,7 @@ class Chain {
 
   void Compute(uint32_t worker, bool follow_wait) {
     const std::vector<const TraceEvent*>& events = spans_.Computing(worker);
-    auto next =
-        std::lower_bound(events.begin(), events.end(), at_ns_,
-                         [](const TraceEvent* e, int64_t at_ns) { return e->begin_ns < at_ns; });
+    const auto next = std::ranges::lower_bound(events, at_ns_, {}, &TraceEvent::begin_ns);
     if (next == events.begin()) {
       return AddAt(PathWork::kUnexplained, worker, nullptr, path_.begin_ns);
     }
@@ -318,9 +301,8 @@ class Chain {
 
 // Of the workers that were in a step the one that was last.
 PathSpan LastOf(const std::vector<PathSpan>& steps) {
-  return *std::max_element(steps.begin(), steps.end(), [](const PathSpan& a, const PathSpan& b) {
-    return a.event->end_ns < b.event->end_ns;
-  });
+  return *std::ranges::max_element(steps, {},
+                                   [](const PathSpan& span) { return span.event->end_ns; });
 }
 
 // The gate's time at the beginning is nobody's.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "coordinator/progress.h"
 #include "proto/job.pb.h"
@@ -21,6 +22,8 @@ class EarlyStop {
   // Evaluations in order of version, those of the run that is resumed too. True: time to end. The
   // last evaluation of a job reads other samples and counts for the best one only.
   bool Add(const EvalMetrics& eval);
+  // As if there had been none of later versions.
+  void GoBackTo(uint64_t version);
 
   // Lowest loss so far, of the earliest version that has it.
   const std::optional<EvalMetrics>& best() const { return best_; }
@@ -30,6 +33,7 @@ class EarlyStop {
  private:
   const uint32_t patience_;
   const double min_improvement_;
+  std::vector<EvalMetrics> evals_;
   std::optional<EvalMetrics> best_;
   std::optional<double> reference_;  // loss that is to be improved on
   uint32_t without_improvement_ = 0;

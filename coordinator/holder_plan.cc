@@ -1,6 +1,7 @@
 #include "coordinator/holder_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -29,8 +30,8 @@ class Plan {
     copies_ = std::min(holders, servers_) - 1;
     heaviest_first_.resize(segments.size());
     std::iota(heaviest_first_.begin(), heaviest_first_.end(), 0u);
-    std::stable_sort(heaviest_first_.begin(), heaviest_first_.end(),
-                     [&](uint32_t a, uint32_t b) { return segments[a].bytes > segments[b].bytes; });
+    std::ranges::stable_sort(heaviest_first_, std::greater(),
+                             [&](uint32_t id) { return segments[id].bytes; });
   }
 
   std::vector<PlannedHolders> Make() && {
@@ -49,8 +50,7 @@ class Plan {
   std::vector<uint32_t> HeaviestLanesFirst() const {
     std::vector<uint32_t> lanes(held_.lanes());
     std::iota(lanes.begin(), lanes.end(), 0u);
-    std::stable_sort(lanes.begin(), lanes.end(),
-                     [&](uint32_t a, uint32_t b) { return held_.Less(b, a); });
+    std::ranges::stable_sort(lanes, [&](uint32_t a, uint32_t b) { return held_.Less(b, a); });
     return lanes;
   }
 
@@ -104,7 +104,7 @@ class Plan {
       return other != except && server_of_lane_[other] == server_of_lane_[lane];
     };
     const std::vector<uint32_t>& copies = planned_[id].copies;
-    return !same(planned_[id].owner) && std::none_of(copies.begin(), copies.end(), same);
+    return !same(planned_[id].owner) && std::ranges::none_of(copies, same);
   }
 
   void KeepCopies() {
@@ -161,8 +161,8 @@ class Plan {
     for (uint32_t id = 0; id < segments_.size(); ++id) {
       const std::vector<uint32_t>& copies = planned_[id].copies;
       const uint64_t bytes = segments_[id].bytes;
-      if (!held_.Helps(bytes, from, to) ||
-          std::find(copies.begin(), copies.end(), from) == copies.end() || !Fits(id, to, from)) {
+      if (!held_.Helps(bytes, from, to) || std::ranges::find(copies, from) == copies.end() ||
+          !Fits(id, to, from)) {
         continue;
       }
       const std::tuple<double, uint32_t> rank{held_.OffBest(bytes, from, to), id};
@@ -170,7 +170,7 @@ class Plan {
     }
     if (!best.has_value()) return false;
     const uint32_t id = std::get<1>(*best);
-    std::replace(planned_[id].copies.begin(), planned_[id].copies.end(), from, to);
+    std::ranges::replace(planned_[id].copies, from, to);
     held_.Move(segments_[id].bytes, from, to);
     return true;
   }

@@ -22,7 +22,7 @@ absl::Status CheckCodecBlocks(const BlockTable& blocks, const PushCodecConfig& c
   const std::vector<std::string> patterns = absl::StrSplit(codec.blocks(), ',');
   for (const std::string& pattern : patterns) {
     const auto matches = [&](const std::string& name) { return MatchesNames(pattern, name); };
-    if (std::any_of(names.begin(), names.end(), matches)) continue;
+    if (std::ranges::any_of(names, matches)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("comm.push_codec.blocks: '", pattern, "' names none of the ", names.size(),
                      " blocks, ", names.front(), " to ", names.back(), ": correct or remove it"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -68,7 +69,7 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
     return sum;
   };
   // The fastest alone takes no longer.
-  double low = 0, high = *std::min_element(step_seconds.begin(), step_seconds.end());
+  double low = 0, high = *std::ranges::min_element(step_seconds);
   high *= static_cast<double>(most);
   constexpr int kHalvings = 100;
   for (int i = 0; i < kHalvings; ++i) {
@@ -116,26 +117,24 @@ std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint6
 }
 
 JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)
-    : mode_(SyncModeOf(config.sync().policy())),
-      most_lead_(StalenessBound(config.sync())),
+    : most_lead_(StalenessBound(config.sync())),
       start_(start_version),
       steps_(config.train().steps()),
       order_seconds_(3e-3 * config.fault().heartbeat_ms()) {
   TUG_CHECK_LT(start_version, steps_);
-  if (!mode_.update_per_push) final_version_ = steps_;
+  if (!most_lead_.has_value()) final_version_ = steps_;
 }
 
 void JobEnd::RequestStop() {
   if (stop_requested_) return;
   stop_requested_ = true;
-  // Clocks that are dealt stay: they are near.
-  if (mode_.update_per_push && final_version_.has_value()) return;
+  if (!final_clocks_.empty()) return;  // they are near
   final_version_.reset();
   pausing_ = true;
 }
 
 bool JobEnd::IsNear(std::span<const VirtualWorkerPace> paces) const {
-  return std::any_of(paces.begin(), paces.end(), [&](const VirtualWorkerPace& pace) {
+  return std::ranges::any_of(paces, [&](const VirtualWorkerPace& pace) {
     const double meanwhile = pace.step_seconds > 0 ? order_seconds_ / pace.step_seconds : 0;
     return static_cast<double>(pace.reported) + meanwhile + 1 >= static_cast<double>(steps_);
   });
@@ -145,25 +144,20 @@ void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
   if (final_version_.has_value() || paces.empty()) return;
   pausing_ = pausing_ || IsNear(paces);
   if (!pausing_ || !all_paused) return;
-  if (mode_.update_per_push) {
-    SettleClocks(paces);
-  } else {
-    uint64_t latest = 0;
-    for (const VirtualWorkerPace& pace : paces) latest = std::max(latest, pace.begun);
-    final_version_ = std::min(latest, steps_);
-  }
   pausing_ = false;
+  if (most_lead_.has_value()) return SettleClocks(paces);
+  const auto latest = std::ranges::max_element(paces, {}, &VirtualWorkerPace::begun);
+  final_version_ = std::min(latest->begun, steps_);
 }
 
 void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
   const uint64_t count = paces.size();
   const uint64_t begun_steps = (Begun(paces) + count - 1) / count;
-  const bool any =
-      std::any_of(paces.begin(), paces.end(), [](const auto& pace) { return !pace.idle; });
+  const bool any = std::ranges::any_of(paces, [](const auto& pace) { return !pace.idle; });
   // A run that goes on takes some steps again: what is begun may add up to less than its start.
   const uint64_t least = !stop_requested_ ? steps_ : any ? start_ + 1 : start_;
   final_version_ = any ? std::max(begun_steps, least) : least;
-  final_clocks_ = DealClocks(paces, *final_version_ * count, most_lead_);
+  final_clocks_ = DealClocks(paces, *final_version_ * count, *most_lead_);
 }
 
 }  // namespace tug

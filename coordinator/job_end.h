@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "proto/job.pb.h"
-#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -58,8 +57,8 @@ class JobEnd {
   bool IsNear(std::span<const VirtualWorkerPace> paces) const;
   void SettleClocks(std::span<const VirtualWorkerPace> paces);
 
-  const SyncMode& mode_;
-  const uint64_t most_lead_;
+  // None: virtual workers all end at the clock that is the final version.
+  const std::optional<uint64_t> most_lead_;
   const uint64_t start_;        // version that the job's timeline begins with
   const uint64_t steps_;        // train.steps
   const double order_seconds_;  // an order may take so long to arrive, and its answer to come

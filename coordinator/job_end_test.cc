@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {

@@ -1,6 +1,7 @@
 #include "coordinator/membership.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -24,6 +25,22 @@ std::string KindName(NodeKind kind) { return kind == SERVER ? "server" : "worker
 
 std::string Member::Name() const {
   return absl::StrCat(KindName(kind), " ", id, " (", host, ", pid ", pid, ")");
+}
+
+void Member::Watch(const HeartbeatRequest& request, absl::Time now) {
+  if (request.has_activity()) activity = request.activity();
+  if (!request.has_counters()) return;
+  counters = request.counters();
+  // Between two heartbeats there may be a step's pushes, or none: a second has the mean of some.
+  constexpr absl::Duration kSpan = absl::Seconds(1);
+  const uint64_t sent = request.counters().socket_bytes();
+  const bool begins = !counted.has_value() || sent < counted_bytes;
+  const absl::Duration passed = now - counted.value_or(now);
+  if (!begins && passed < kSpan) return;
+  sent_bytes_per_second =
+      begins ? 0 : static_cast<double>(sent - counted_bytes) / absl::ToDoubleSeconds(passed);
+  counted = now;
+  counted_bytes = sent;
 }
 
 absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, absl::Time now) {
@@ -56,8 +73,7 @@ absl::Status Membership::FindRoom(const RegisterRequest& request, absl::Time now
   const bool further =
       request.kind() == SERVER && !closed_ && (request.spare() || open_to_servers_);
   const size_t places = further ? kMostServers : request.kind() == SERVER ? servers_ : workers_;
-  const size_t taken =
-      further ? OfKind(SERVER).size() : CountStaying(request.kind(), /*spare=*/false);
+  const size_t taken = further ? OfKind(SERVER).size() : CountPlaced(request.kind());
   if (!closed_ && taken < places) {
     StopWaiting(request);
     return absl::OkStatus();
@@ -76,12 +92,11 @@ absl::Status Membership::FindRoom(const RegisterRequest& request, absl::Time now
 }
 
 bool Membership::Knows(const RegisterRequest& request) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+  return std::ranges::any_of(members_, [&](const auto& entry) {
     const Member& member = entry.second;
     const auto& lanes = request.lane_endpoints();
     return member.incarnation == request.incarnation() && member.kind == request.kind() &&
-           (lanes.empty() || std::equal(lanes.begin(), lanes.end(), member.lane_endpoints.begin(),
-                                        member.lane_endpoints.end()));
+           (lanes.empty() || std::ranges::equal(lanes, member.lane_endpoints));
   });
 }
 
@@ -106,16 +121,23 @@ absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request
   return absl::OkStatus();
 }
 
-bool Membership::WorkersComplete() const {
-  return CountStaying(WORKER, /*spare=*/false) >= workers_;
+bool Membership::WorkersComplete() const { return CountPlaced(WORKER) >= workers_; }
+
+size_t Membership::CountPlaced(NodeKind kind) const {
+  return static_cast<size_t>(std::ranges::count_if(members_, [kind](const auto& entry) {
+    return entry.second.kind == kind && !entry.second.spare && !entry.second.leaving;
+  }));
 }
 
-size_t Membership::CountStaying(NodeKind kind, bool spare) const {
-  return static_cast<size_t>(
-      std::count_if(members_.begin(), members_.end(), [&](const auto& entry) {
-        const Member& member = entry.second;
-        return member.kind == kind && member.spare == spare && !member.leaving;
-      }));
+uint32_t Membership::CountStaying(NodeKind kind, uint32_t but) const {
+  return static_cast<uint32_t>(std::ranges::count_if(members_, [kind, but](const auto& entry) {
+    return entry.second.kind == kind && entry.first != but && !entry.second.leaving;
+  }));
+}
+
+void Membership::WantNoneInPlaceOf(const Member& leaver) {
+  uint32_t& wanted = leaver.kind == SERVER ? servers_wanted_ : workers_wanted_;
+  if (CountStaying(leaver.kind, leaver.id) < wanted && wanted > 1) --wanted;
 }
 
 std::vector<uint32_t> Membership::UsableServers(bool spare) const {
@@ -134,7 +156,7 @@ std::vector<uint32_t> Membership::FilledUp(std::vector<uint32_t> servers,
   for (const uint32_t id : spares) {
     if (servers.size() < wanted) servers.push_back(id);
   }
-  std::sort(servers.begin(), servers.end());
+  std::ranges::sort(servers);
   return servers;
 }
 
@@ -147,10 +169,10 @@ std::vector<uint32_t> Membership::FirstServers() const {
   return FilledUp(regular, spares, servers_);
 }
 
-std::vector<uint32_t> Membership::ServersAgain(uint32_t wanted) const {
+std::vector<uint32_t> Membership::ServersAgain() const {
   std::vector<uint32_t> servers =
-      FilledUp(UsableServers(/*spare=*/false), UsableServers(/*spare=*/true), wanted);
-  if (servers.size() < wanted) servers.clear();
+      FilledUp(UsableServers(/*spare=*/false), UsableServers(/*spare=*/true), servers_wanted_);
+  if (servers.size() < servers_wanted_) servers.clear();
   return servers;
 }
 
@@ -168,9 +190,15 @@ bool Membership::IsUnheard(uint32_t id) const {
                              [id](const auto& entry) { return entry.second.unheard.contains(id); });
 }
 
-Member* Membership::Find(uint32_t id) {
+Member* Membership::Find(uint32_t id) { return const_cast<Member*>(std::as_const(*this).Find(id)); }
+
+const Member* Membership::Find(uint32_t id) const {
   const auto found = members_.find(id);
   return found == members_.end() ? nullptr : &found->second;
+}
+
+void Membership::ForEach(absl::FunctionRef<void(Member&)> change) {
+  for (auto& [id, member] : members_) change(member);
 }
 
 std::vector<uint32_t> Membership::Silent(absl::Time now, absl::Duration timeout) const {
@@ -187,12 +215,6 @@ std::vector<const Member*> Membership::OfKind(NodeKind kind) const {
     if (member.kind == kind) found.push_back(&member);
   }
   return found;
-}
-
-bool Membership::Every(NodeKind kind, const std::function<bool(const Member&)>& holds) const {
-  const std::vector<const Member*> members = OfKind(kind);
-  return std::all_of(members.begin(), members.end(),
-                     [&](const Member* member) { return holds(*member); });
 }
 
 }  // namespace tug

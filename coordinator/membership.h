@@ -2,13 +2,13 @@
 #define TUG_COORDINATOR_MEMBERSHIP_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -68,6 +68,8 @@ struct Member {
 
   // "server 2 (host, pid 123)"
   std::string Name() const;
+  // What a heartbeat says for people who watch.
+  void Watch(const HeartbeatRequest& request, absl::Time now);
 };
 
 // Who is in the job. Until it is closed, servers and workers join up to the numbers asked for, and
@@ -88,6 +90,8 @@ class Membership {
       : servers_(cluster.servers()),
         spare_servers_(cluster.spare_servers()),
         workers_(cluster.workers()),
+        servers_wanted_(servers_),
+        workers_wanted_(workers_),
         lanes_per_server_(cluster.lanes_per_server()),
         waiting_(failure_timeout + kEndsMeanwhile) {}
 
@@ -105,10 +109,19 @@ class Membership {
   // was given. Empty: some are missing.
   std::vector<uint32_t> FirstServers() const;
   // Those that it goes on with after it was interrupted: all that are no spares, and spares up to
-  // `wanted`. Empty: there are not so many.
-  std::vector<uint32_t> ServersAgain(uint32_t wanted) const;
+  // wanted(). Empty: there are not so many.
+  std::vector<uint32_t> ServersAgain() const;
   // As many workers are in as were asked for.
   bool WorkersComplete() const;
+
+  // How many nodes of a kind the job waits for after it was interrupted (workers: with WAIT).
+  // Spares are given a place up to this number.
+  uint32_t wanted(NodeKind kind) const {
+    return kind == SERVER ? servers_wanted_ : workers_wanted_;
+  }
+  // One leaves in order, and nobody starts another in its place. They do not grow again: who joins
+  // may come in place of a node whose loss is not known yet.
+  void WantNoneInPlaceOf(const Member& leaver);
 
   // This one, told to ask again, need not any more.
   void StopWaiting(const RegisterRequest& request) { waiting_.Remove(request.incarnation()); }
@@ -122,6 +135,8 @@ class Membership {
 
   // nullptr: not a member.
   Member* Find(uint32_t id);
+  const Member* Find(uint32_t id) const;
+  void ForEach(absl::FunctionRef<void(Member&)> change);
   void Remove(uint32_t id);
   // A heartbeat of this member has come, and somebody who leaves waited for it, or not.
   void OnHeard(uint32_t id);
@@ -132,13 +147,14 @@ class Membership {
   // In order of id.
   const std::map<uint32_t, Member>& members() const { return members_; }
   std::vector<const Member*> OfKind(NodeKind kind) const;
-  bool Every(NodeKind kind, const std::function<bool(const Member&)>& holds) const;
+  // How many of a kind are there to stay, that of number `but` left out.
+  uint32_t CountStaying(NodeKind kind, uint32_t but = 0) const;
 
  private:
   absl::Status SetLanes(Member& member, const RegisterRequest& request) const;
   absl::Status FindRoom(const RegisterRequest& request, absl::Time now);
-  // Of a kind, and there to stay.
-  size_t CountStaying(NodeKind kind, bool spare) const;
+  // Of those who take a place of their kind, there to stay.
+  size_t CountPlaced(NodeKind kind) const;
   // With lanes, and there to stay.
   std::vector<uint32_t> UsableServers(bool spare) const;
   static std::vector<uint32_t> FilledUp(std::vector<uint32_t> servers,
@@ -147,6 +163,8 @@ class Membership {
   const uint32_t servers_;
   const uint32_t spare_servers_;
   const uint32_t workers_;
+  uint32_t servers_wanted_;
+  uint32_t workers_wanted_;
   const uint32_t lanes_per_server_;
   bool closed_ = false;
   bool open_to_servers_ = false;

@@ -16,7 +16,6 @@
 #include "coordinator/blame.h"
 #include "coordinator/sync_figures.h"
 #include "coordinator/torn_line.h"
-#include "coordinator/traffic_figures.h"
 #include "nlohmann/json.hpp"
 #include "proto/sync_mode.h"
 
@@ -60,6 +59,26 @@ std::optional<Loss> ParseLoss(const std::string& line) {
       .step = step->get<uint64_t>(),
       .loss = loss->is_null() ? std::numeric_limits<double>::quiet_NaN() : loss->get<double>(),
       .final = final != json.end() && *final == true};
+}
+
+// What the nodes of a job gave to the network, and what encoding it took.
+struct TrafficFigures {
+  uint64_t worker_socket_bytes = 0;  // mostly pushes
+  uint64_t server_socket_bytes = 0;  // mostly weights
+  double encode_seconds = 0;
+  double decode_seconds = 0;
+};
+
+TrafficFigures TrafficFiguresOf(const StatusReply& status) {
+  TrafficFigures figures;
+  for (const NodeStatus& node : status.nodes()) {
+    const NodeCounters& counters = node.counters();
+    (node.kind() == SERVER ? figures.server_socket_bytes : figures.worker_socket_bytes) +=
+        counters.socket_bytes();
+    figures.encode_seconds += counters.encode_seconds();
+    figures.decode_seconds += counters.decode_seconds();
+  }
+  return figures;
 }
 
 absl::Status ForEachLoss(const std::string& path, absl::FunctionRef<void(const Loss&)> take) {

@@ -13,7 +13,7 @@
 #include "coordinator/loss_curve.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
-#include "coordinator/worker_totals.h"
+#include "coordinator/step_metrics.h"
 #include "proto/job.pb.h"
 
 namespace tug {

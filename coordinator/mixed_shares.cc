@@ -29,7 +29,7 @@ std::vector<uint32_t> MixedWeights(std::span<const uint64_t> server_hosts,
   TUG_CHECK(!server_hosts.empty() && !worker_hosts.empty());
   std::set<uint64_t> with_workers(worker_hosts.begin(), worker_hosts.end());
   // Those that are not known are hosts of their own.
-  const auto unknown = std::count(worker_hosts.begin(), worker_hosts.end(), uint64_t{0});
+  const auto unknown = std::ranges::count(worker_hosts, uint64_t{0});
   with_workers.erase(0);
   std::map<uint64_t, uint32_t> servers_of;
   uint32_t beside = 0, own = 0;  // hosts

@@ -16,32 +16,30 @@ bool Overlap(const TraceEvent& a, const TraceEvent& b) {
          b.first_segment < a.first_segment + a.segment_count;
 }
 
+int64_t EndOf(const PathSpan& span) { return span.event->end_ns; }
+
 template <typename Map>
 void SortByEnd(Map& map) {
-  for (auto& [key, spans] : map) {
-    std::stable_sort(spans.begin(), spans.end(), [](const PathSpan& a, const PathSpan& b) {
-      return a.event->end_ns < b.event->end_ns;
-    });
-  }
+  for (auto& [key, spans] : map) std::ranges::stable_sort(spans, {}, EndOf);
 }
+
+bool Any(const PathSpan&) { return true; }
 
 }  // namespace
 
 PathSpans::PathSpans(const JobTrace& trace) : trace_(trace) {
   for (const TracedNode& node : trace.nodes) {
     nodes_[node.node_id] = &node;
-    const bool has_device = std::any_of(node.tracks.begin(), node.tracks.end(), IsOfDevice);
+    const bool has_device = std::ranges::any_of(node.tracks, IsOfDevice);
     for (uint32_t track = 0; track < node.tracks.size(); ++track) Take(node, track, has_device);
   }
   for (auto& [node, events] : computing_) {
-    std::stable_sort(events.begin(), events.end(), [](const TraceEvent* a, const TraceEvent* b) {
+    std::ranges::stable_sort(events, [](const TraceEvent* a, const TraceEvent* b) {
       return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns : a->end_ns > b->end_ns;
     });
   }
   for (auto& [track, events] : work_) {
-    std::stable_sort(events.begin(), events.end(), [](const TraceEvent* a, const TraceEvent* b) {
-      return a->end_ns < b->end_ns;
-    });
+    std::ranges::stable_sort(events, {}, &TraceEvent::end_ns);
   }
   SortByEnd(pulls_of_block_);
   SortByEnd(pulls_from_lane_);
@@ -141,30 +139,25 @@ PathSpans::Key PathSpans::PullKeyOf(uint32_t worker, const TraceEvent& event) {
   return {worker, 0, event.block, event.first_segment, event.clock};
 }
 
-template <typename Map, typename MapKey>
-const PathSpans::Spans& PathSpans::Of(const Map& map, const MapKey& key) {
-  static const Spans kNone;
+// Empty: there is none.
+template <typename Map>
+const typename Map::mapped_type& PathSpans::Of(const Map& map, const typename Map::key_type& key) {
+  static const typename Map::mapped_type kNone;
   const auto found = map.find(key);
   return found == map.end() ? kNone : found->second;
 }
 
 const std::vector<const TraceEvent*>& PathSpans::Computing(uint32_t worker) const {
-  static const std::vector<const TraceEvent*> kNone;
-  const auto found = computing_.find(worker);
-  return found == computing_.end() ? kNone : found->second;
+  return Of(computing_, worker);
 }
 
 const std::vector<const TraceEvent*>& PathSpans::Work(uint32_t node, uint32_t track) const {
-  static const std::vector<const TraceEvent*> kNone;
-  const auto found = work_.find(Pair(node, track));
-  return found == work_.end() ? kNone : found->second;
+  return Of(work_, {node, track});
 }
 
 PathSpan PathSpans::LastIn(const Spans& by_end, int64_t after_ns, int64_t until_ns) {
-  const auto next = std::upper_bound(
-      by_end.begin(), by_end.end(), until_ns,
-      [](int64_t at_ns, const PathSpan& span) { return at_ns < span.event->end_ns; });
-  if (next == by_end.begin() || (next - 1)->event->end_ns <= after_ns) return {};
+  const auto next = std::ranges::upper_bound(by_end, until_ns, {}, EndOf);
+  if (next == by_end.begin() || EndOf(*(next - 1)) <= after_ns) return {};
   return *(next - 1);
 }
 
@@ -183,12 +176,12 @@ PathSpan PathSpans::LastOf(const Spans& spans, uint32_t node, int64_t after_ns, 
 
 PathSpan PathSpans::PullOfBlock(uint32_t worker, uint32_t block, int64_t after_ns,
                                 int64_t until_ns) const {
-  return LastIn(Of(pulls_of_block_, Pair(worker, block)), after_ns, until_ns);
+  return LastIn(Of(pulls_of_block_, {worker, block}), after_ns, until_ns);
 }
 
 PathSpan PathSpans::PullFromLane(uint32_t worker, uint32_t lane, int64_t after_ns,
                                  int64_t until_ns) const {
-  return LastIn(Of(pulls_from_lane_, Pair(worker, lane)), after_ns, until_ns);
+  return LastIn(Of(pulls_from_lane_, {worker, lane}), after_ns, until_ns);
 }
 
 PathSpan PathSpans::AnsweredPush(uint32_t worker, int64_t after_ns, int64_t until_ns) const {
@@ -204,19 +197,18 @@ PathSpan PathSpans::ServeOf(const PathSpan& pull) const {
 }
 
 PathSpan PathSpans::UpdateOf(const TraceEvent& event, uint32_t node, int64_t until_ns) const {
-  return LastOf(Of(updates_, BlockClock(event.block, event.clock)), node, kEver, until_ns,
+  return LastOf(Of(updates_, {event.block, event.clock}), node, kEver, until_ns,
                 [&](const PathSpan& update) { return Overlap(*update.event, event); });
 }
 
 PathSpan PathSpans::SumFor(const TraceEvent& event, uint32_t node, int64_t until_ns) const {
-  return LastOf(Of(sums_, BlockClock(event.block, event.clock)), node, kEver, until_ns,
+  return LastOf(Of(sums_, {event.block, event.clock}), node, kEver, until_ns,
                 [&](const PathSpan& sum) { return Overlap(*sum.event, event); });
 }
 
 PathSpan PathSpans::SumOfClock(uint64_t clock, uint32_t node, int64_t after_ns,
                                int64_t until_ns) const {
-  return LastOf(Of(sums_of_clock_, clock), node, after_ns, until_ns,
-                [](const PathSpan&) { return true; });
+  return LastOf(Of(sums_of_clock_, clock), node, after_ns, until_ns, Any);
 }
 
 PathSpan PathSpans::SumOf(const PathSpan& push) const {
@@ -239,14 +231,14 @@ PathSpan PathSpans::PushOf(const PathSpan& sum) const {
 
 PathSpan PathSpans::QueueOf(const PathSpan& push) const {
   return LastOf(Of(queue_, KeyOf(push.node, *push.event)), push.node, kEver, push.event->begin_ns,
-                [](const PathSpan&) { return true; });
+                Any);
 }
 
 PathSpan PathSpans::BackwardOf(const PathSpan& sum) const {
   TraceEvent wanted = *sum.event;
   wanted.first_segment = 0;
   return LastOf(Of(backward_, KeyOf(sum.event->peer, wanted)), sum.node, kEver, sum.event->begin_ns,
-                [](const PathSpan&) { return true; });
+                Any);
 }
 
 }  // namespace tug

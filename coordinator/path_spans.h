@@ -81,8 +81,8 @@ class PathSpans {
   static Key KeyOf(uint32_t worker, const TraceEvent& event);
   static Key PullKeyOf(uint32_t worker, const TraceEvent& event);
   static PathSpan LastIn(const Spans& by_end, int64_t after_ns, int64_t until_ns);
-  template <typename Map, typename MapKey>
-  static const Spans& Of(const Map& map, const MapKey& key);
+  template <typename Map>
+  static const typename Map::mapped_type& Of(const Map& map, const typename Map::key_type& key);
   template <typename Holds>
   PathSpan LastOf(const Spans& spans, uint32_t node, int64_t after_ns, int64_t until_ns,
                   Holds holds) const;

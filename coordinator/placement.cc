@@ -59,8 +59,8 @@ std::vector<uint32_t> PlaceSegments(std::span<const uint64_t> segment_bytes,
                                     std::span<const uint32_t> lane_weights) {
   std::vector<uint32_t> heaviest_first(segment_bytes.size());
   std::iota(heaviest_first.begin(), heaviest_first.end(), 0u);
-  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
-                   [&](uint32_t a, uint32_t b) { return segment_bytes[a] > segment_bytes[b]; });
+  std::ranges::stable_sort(heaviest_first, std::greater(),
+                           [&](uint32_t id) { return segment_bytes[id]; });
 
   // Among lanes of one weight the lightest is the same for any segment.
   using Load = std::pair<uint64_t, uint32_t>;  // bytes, lane

@@ -7,132 +7,55 @@
 #include "base/check.h"
 
 namespace tug {
-namespace {
 
-// What comes from a worker is not believed: one figure that is not finite would stay in the mean.
-std::optional<double> PlausibleSeconds(double seconds) {
-  constexpr double kLeast = 1e-6, kMost = 1e6;
-  if (!std::isfinite(seconds) || seconds <= 0) return std::nullopt;
-  return std::clamp(seconds, kLeast, kMost);
-}
-
-}  // namespace
-
-Progress::Progress(Options options)
-    : options_(std::move(options)),
-      completed_(options_.start_version),
-      away_(options_.virtual_workers) {
-  TUG_CHECK_GE(options_.virtual_workers, 1u);
-  if (!options_.update_per_push) return;
-  paces_.resize(options_.virtual_workers, {.clock = options_.start_version});
-  for (size_t v = 0; v < std::min(paces_.size(), options_.start_clocks.size()); ++v) {
-    paces_[v].clock = options_.start_clocks[v];
-  }
-  for (const Pace& pace : paces_) clocks_ += pace.clock;
+Progress::Progress(const Options& options)
+    : collector_(options.start_clocks.empty()
+                     ? StepsByClock(options.virtual_workers, options.start_version)
+                     : StepsByArrival(options.start_clocks, options.start_version)),
+      completed_(options.start_version),
+      away_(options.virtual_workers) {
+  TUG_CHECK_GE(options.virtual_workers, 1u);
 }
 
 void Progress::AddStep(uint32_t node_id, const StepReport& report) {
-  if (report.virtual_worker() >= options_.virtual_workers) return;
-  if (options_.update_per_push) return AddInOrder(node_id, report);
-  AddByClock(report.virtual_worker(), report.clock(), StepShare{node_id, report});
+  if (report.virtual_worker() >= away_.size()) return;
+  collector_->Add(node_id, report);
+  CompleteSteps();
 }
 
 void Progress::SetLost(uint32_t virtual_worker, uint64_t clock) {
-  if (virtual_worker >= options_.virtual_workers) return;
-  if (options_.update_per_push) {
-    Pace& pace = paces_[virtual_worker];
-    if (clock <= pace.clock || clock - pace.clock > kMaxOpenSteps) return;
-    clocks_ += clock - pace.clock;
-    pace.clock = clock;
-    return CompleteInOrder();
-  }
-  const uint64_t end = std::min(clock, completed_ + kMaxOpenSteps);
-  for (uint64_t lost = completed_; lost < end; ++lost) {
-    AddByClock(virtual_worker, lost, std::nullopt);
-  }
+  if (virtual_worker >= away_.size()) return;
+  collector_->SetLost(virtual_worker, clock);
+  CompleteSteps();
 }
 
 void Progress::SetAway(uint32_t virtual_worker, bool away) {
-  if (virtual_worker >= options_.virtual_workers) return;
+  if (virtual_worker >= away_.size()) return;
   away_[virtual_worker] = away;
-  CompleteByClock();
+  collector_->SetAway(virtual_worker, away);
+  CompleteSteps();
   CompleteEvals(open_evals_.begin(), open_evals_.end());
 }
 
-void Progress::AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share) {
-  if (clock < completed_ || clock - completed_ >= kMaxOpenSteps) return;
-  const size_t slot = clock - completed_;
-  if (slot >= open_steps_.size()) open_steps_.resize(slot + 1);
-  OpenStep& open = open_steps_[slot];
-  open.is_done.resize(options_.virtual_workers);
-  open.shares.resize(options_.virtual_workers);
-  if (open.is_done[virtual_worker]) return;
-  open.is_done[virtual_worker] = true;
-  open.shares[virtual_worker] = std::move(share);
-  ++open.done;
-  CompleteByClock();
-}
-
-void Progress::CompleteByClock() {
-  const auto is_done = [&](const OpenStep& open) {
-    if (open.done == options_.virtual_workers) return true;
-    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
-      if (open.is_done.empty() || (!open.is_done[v] && !away_[v])) return false;
-    }
-    return true;
-  };
-  while (!open_steps_.empty() && is_done(open_steps_.front())) {
-    std::vector<StepShare> shares;
-    for (std::optional<StepShare>& each : open_steps_.front().shares) {
-      if (each.has_value()) shares.push_back(*std::move(each));
-    }
-    Complete(shares);
-    open_steps_.pop_front();
+void Progress::CompleteSteps() {
+  while (std::optional<StepMetrics> metrics = collector_->TakeStep()) {
+    completed_ = metrics->step;
+    if (!std::isnan(metrics->loss)) loss_ = metrics->loss;
+    recent_.push_back(*metrics);
+    if (recent_.size() > kRateSteps) recent_.pop_front();
+    steps_.push_back(*std::move(metrics));
   }
-}
-
-// A worker reports a virtual worker's steps in order, so a clock that is left out is lost.
-void Progress::AddInOrder(uint32_t node_id, const StepReport& report) {
-  Pace& pace = paces_[report.virtual_worker()];
-  if (report.clock() < pace.clock || report.clock() - pace.clock >= kMaxOpenSteps) return;
-  clocks_ += report.clock() + 1 - pace.clock;
-  pace.clock = report.clock() + 1;
-  constexpr double kNewest = 0.2;  // weight of the newest report
-  if (const std::optional<double> seconds = PlausibleSeconds(report.step_seconds())) {
-    pace.seconds = pace.seconds == 0 ? *seconds : (1 - kNewest) * pace.seconds + kNewest * *seconds;
-  }
-  arrived_.push_back({node_id, report});
-  // A resumed job takes some steps again before it is where it was.
-  if (arrived_.size() > options_.virtual_workers) arrived_.erase(arrived_.begin());
-  CompleteInOrder();
-}
-
-void Progress::CompleteInOrder() {
-  while (clocks_ / options_.virtual_workers > completed_) {
-    Complete(arrived_);
-    arrived_.clear();
-  }
-}
-
-void Progress::Complete(std::span<const StepShare> shares) {
-  StepMetrics metrics = FoldStep(completed_ + 1, shares);
-  if (options_.update_per_push) metrics.seconds = metrics.mean_seconds;
-  ++completed_;
-  if (!std::isnan(metrics.loss)) loss_ = metrics.loss;
-  recent_.push_back(metrics);
-  if (recent_.size() > kRateSteps) recent_.pop_front();
-  steps_.push_back(std::move(metrics));
 }
 
 void Progress::AddEval(const EvalReport& report) {
-  if (report.virtual_worker() >= options_.virtual_workers) return;
+  if (report.virtual_worker() >= away_.size()) return;
   // Evaluations complete in order: an older one is a repeat.
   const EvalKey key{report.version(), report.final()};
   if (newest_eval_.has_value() && key <= newest_eval_key_) return;
-  const size_t most = std::max(kMaxOpenEvals, kMaxOpenEvalShares / options_.virtual_workers);
+  const size_t most = std::max(kMaxOpenEvals, kMaxOpenEvalShares / away_.size());
   if (!open_evals_.contains(key) && open_evals_.size() >= most) return;
   OpenEval& open = open_evals_[key];
-  open.shares.resize(options_.virtual_workers);
+  open.shares.resize(away_.size());
   std::optional<EvalReport>& share = open.shares[report.virtual_worker()];
   if (share.has_value()) return;
   share = report;
@@ -141,7 +64,7 @@ void Progress::AddEval(const EvalReport& report) {
 
 void Progress::CompleteEvals(OpenEvals::iterator eval, OpenEvals::iterator end) {
   const auto is_whole = [&](const OpenEval& open) {
-    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+    for (size_t v = 0; v < away_.size(); ++v) {
       if (!open.shares[v].has_value() && !away_[v]) return false;
     }
     return true;

@@ -14,11 +14,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "coordinator/step_collector.h"
 #include "coordinator/step_metrics.h"
 #include "proto/control.pb.h"
 
@@ -35,9 +36,6 @@ struct EvalMetrics {
 // Not thread-safe.
 class Progress {
  public:
-  // Clocks beyond the oldest incomplete one for which reports are kept; under BSP workers are at
-  // most one step apart, and reports of the slower one arrive within a failure timeout.
-  static constexpr uint64_t kMaxOpenSteps = 1 << 16;
   // Evaluations whose reports are kept: so many, and more as long as they are of no more than so
   // many shares. Where every push is an update a slow virtual worker may be many of them behind.
   static constexpr size_t kMaxOpenEvals = 64;
@@ -46,11 +44,10 @@ class Progress {
   struct Options {
     uint32_t virtual_workers = 1;  // at least 1
     uint64_t start_version = 0;
-    bool update_per_push = false;
-    // With update_per_push, where each virtual worker begins; empty: at the start version.
+    // By virtual worker, where it begins if its clock is its own; empty: all share the job's.
     std::vector<uint64_t> start_clocks = {};
   };
-  explicit Progress(Options options);
+  explicit Progress(const Options& options);
 
   // A report of worker `node_id`. Repeats, reports of completed steps and reports that no correct
   // worker sends (unknown virtual worker, clock beyond the window) change nothing.
@@ -68,10 +65,10 @@ class Progress {
   std::vector<EvalMetrics> TakeEvals();
 
   uint64_t step() const { return completed_; }
-  // With update_per_push, of a virtual worker: the first clock that it has not reported, and how
-  // long a step takes it by its newest reports, within 1e-6 and 1e6 (0 before the first that says).
-  uint64_t clock(uint32_t virtual_worker) const { return paces_[virtual_worker].clock; }
-  double step_seconds(uint32_t virtual_worker) const { return paces_[virtual_worker].seconds; }
+  // REQUIRES: a virtual worker of the job.
+  std::optional<OwnPace> pace(uint32_t virtual_worker) const {
+    return collector_->pace(virtual_worker);
+  }
   std::optional<double> loss() const { return loss_; }  // of the newest step
   std::optional<EvalMetrics> newest_eval() const { return newest_eval_; }
   // Over the last kRateSteps steps; 0 before the first.
@@ -80,15 +77,6 @@ class Progress {
   static constexpr size_t kRateSteps = 50;
 
  private:
-  struct OpenStep {
-    uint32_t done = 0;  // virtual workers that have reported, or never will
-    std::vector<bool> is_done;
-    std::vector<std::optional<StepShare>> shares;  // by virtual worker
-  };
-  struct Pace {
-    uint64_t clock = 0;
-    double seconds = 0;
-  };
   struct OpenEval {
     std::vector<std::optional<EvalReport>> shares;  // by virtual worker
   };
@@ -96,26 +84,14 @@ class Progress {
   using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
   using OpenEvals = std::map<EvalKey, OpenEval>;
 
-  // Steps that end at a clock of all virtual workers. `share`: none if it is lost.
-  void AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share);
-  // Steps that end when so many reports are in.
-  void AddInOrder(uint32_t node_id, const StepReport& report);
-  void CompleteInOrder();
-  // Steps that all have done who are there.
-  void CompleteByClock();
-  void Complete(std::span<const StepShare> shares);
+  void CompleteSteps();
   // Of these, evaluations that all have reported who are there.
   void CompleteEvals(OpenEvals::iterator eval, OpenEvals::iterator end);
   EvalMetrics Fold(const EvalKey& key, const OpenEval& open) const;
 
-  const Options options_;
+  std::unique_ptr<StepCollector> collector_;
   uint64_t completed_;
-  std::vector<bool> away_;           // by virtual worker
-  std::deque<OpenStep> open_steps_;  // of clocks completed_, completed_ + 1, ...
-  // With update_per_push:
-  std::vector<Pace> paces_;         // by virtual worker
-  uint64_t clocks_ = 0;             // their sum
-  std::vector<StepShare> arrived_;  // since the last step was complete
+  std::vector<bool> away_;  // by virtual worker
   OpenEvals open_evals_;
   EvalKey newest_eval_key_{0, false};  // if there is a newest_eval_
   std::optional<double> loss_;

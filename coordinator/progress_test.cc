@@ -101,7 +101,7 @@ TEST(Progress, DropsReportsThatNoCorrectWorkerSends) {
   Progress progress({.virtual_workers = 1, .start_version = 100});
   progress.AddStep(1, Step(1, 100, 1));
   progress.AddStep(1, Step(0, 99, 1));
-  progress.AddStep(1, Step(0, 100 + Progress::kMaxOpenSteps, 1));
+  progress.AddStep(1, Step(0, 100 + StepCollector::kMaxOpenSteps, 1));
   EXPECT_TRUE(progress.TakeSteps().empty());
   progress.AddStep(1, Step(0, 100, 1));
   EXPECT_EQ(progress.TakeSteps().at(0).step, 101u);
@@ -150,7 +150,7 @@ TEST(Progress, FoldsEvaluationsInOrderOfVersion) {
 }
 
 TEST(Progress, KeepsEvaluationsThatASlowVirtualWorkerStillHasToMake) {
-  Progress progress({.virtual_workers = 2, .update_per_push = true});
+  Progress progress({.virtual_workers = 2, .start_clocks = {0, 0}});
   for (uint64_t version = 1; version <= 1000; ++version) progress.AddEval(Eval(0, version, 4));
   for (uint64_t version = 1; version <= 1000; ++version) progress.AddEval(Eval(1, version, 4));
   EXPECT_EQ(progress.TakeEvals().size(), 1000u);
@@ -199,9 +199,9 @@ TEST(Progress, CompletesStepsWithoutReportsThatAreLost) {
 
 Progress InOrder(uint32_t virtual_workers, uint64_t start_version = 0,
                  std::vector<uint64_t> start_clocks = {}) {
+  start_clocks.resize(virtual_workers, start_version);
   return Progress({.virtual_workers = virtual_workers,
                    .start_version = start_version,
-                   .update_per_push = true,
                    .start_clocks = std::move(start_clocks)});
 }
 
@@ -222,9 +222,9 @@ TEST(Progress, WhereEveryPushIsAnUpdateAStepIsSoManyReportsFromWhomeverTheyCome)
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].step, 2u);
   EXPECT_DOUBLE_EQ(steps[0].loss, 3.0);
-  EXPECT_EQ(progress.clock(0), 3u);
-  EXPECT_EQ(progress.clock(1), 1u);
-  EXPECT_DOUBLE_EQ(progress.step_seconds(0), 0.5);
+  EXPECT_EQ(progress.pace(0)->clock, 3u);
+  EXPECT_EQ(progress.pace(1)->clock, 1u);
+  EXPECT_DOUBLE_EQ(progress.pace(0)->seconds, 0.5);
 }
 
 TEST(Progress, ARunThatGoesOnCountsFromItsClocksAndSaysNothingOfStepsTakenAgain) {
@@ -249,7 +249,7 @@ TEST(Progress, WhereEveryPushIsAnUpdateLostReportsCountAllTheSame) {
   EXPECT_DOUBLE_EQ(steps[0].loss, 1.0);
   EXPECT_TRUE(std::isnan(steps[1].loss));
   EXPECT_DOUBLE_EQ(progress.loss().value(), 1.0);
-  EXPECT_EQ(progress.clock(1), 5u);
+  EXPECT_EQ(progress.pace(1)->clock, 5u);
 }
 
 TEST(Progress, TakesNoSpeedFromAReportThatCannotBe) {
@@ -258,7 +258,7 @@ TEST(Progress, TakesNoSpeedFromAReportThatCannotBe) {
     StepReport step = Step(0, clock, 1);
     step.set_step_seconds(seconds);
     progress.AddStep(7, step);
-    return progress.step_seconds(0);
+    return progress.pace(0)->seconds;
   };
   EXPECT_EQ(report(0, std::nan("")), 0);
   EXPECT_DOUBLE_EQ(report(1, 0.5), 0.5);

@@ -72,15 +72,15 @@ JobConfig TrainedWith(const Manifest& manifest) {
 // What a version is, and so how a lane's state goes on, depends on the policy.
 absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
                        const std::string& folder) {
-  const bool per_push = SyncModeOf(config.sync().policy()).update_per_push;
-  if (SyncModeOf(trained.sync().policy()).update_per_push != per_push) {
+  const uint32_t clocks = CountedClocks(config);
+  if (CountedClocks(trained) != clocks) {
     return MustMatch(trained, config, folder, "sync.policy");
   }
   if ((trained.sync().local_steps() > 1) != (config.sync().local_steps() > 1)) {
     return MustMatch(trained, config, folder, "sync.local_steps");
   }
-  if (!per_push) return absl::OkStatus();
-  // What was pushed is counted by segment.
+  if (clocks == 0) return absl::OkStatus();
+  // They are counted by segment.
   return MustMatch(trained, config, folder, "comm.segment_elements",
                    " (which does not matter with sync.policy BSP)");
 }

@@ -78,6 +78,11 @@ void ScheduleTuning::Follow() {
   unmeasured_ = kUnmeasured;
 }
 
+void ScheduleTuning::AddTo(NodeKind kind, HeartbeatReply& reply) const {
+  const std::optional<Schedule>& schedule = kind == SERVER ? wanted_ : given_;
+  if (schedule.has_value()) *reply.mutable_schedule() = *schedule;
+}
+
 void ScheduleTuning::ServersHave(uint32_t number) {
   if (wanted_.has_value() && number >= wanted_->number()) given_ = wanted_;
 }

@@ -72,6 +72,8 @@ class ScheduleTuning {
   // Every server has taken the schedule of this number, or a later one.
   void ServersHave(uint32_t number);
 
+  // The schedule that a node of the kind is to have. Servers first: see above.
+  void AddTo(NodeKind kind, HeartbeatReply& reply) const;
   // None: the job's own.
   const std::optional<Schedule>& for_servers() const { return wanted_; }
   const std::optional<Schedule>& for_workers() const { return given_; }

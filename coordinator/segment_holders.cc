@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kUnnumbered = std::numeric_limits<uint32_t>::max();
 
 bool Contains(const auto& range, const auto& value) {
-  return std::find(range.begin(), range.end(), value) != range.end();
+  return std::ranges::find(range, value) != range.end();
 }
 
 std::vector<LaneId> LanesOf(std::span<const uint32_t> servers, uint32_t lanes_per_server) {
@@ -56,7 +56,7 @@ std::vector<uint32_t> SegmentHolders::LaneWeights() const {
     weights.push_back(weights_.at(lane.server));
   }
   // Those of weight 0 hold all where the others are gone.
-  if (std::all_of(weights.begin(), weights.end(), [](uint32_t weight) { return weight == 0; })) {
+  if (std::ranges::all_of(weights, [](uint32_t weight) { return weight == 0; })) {
     weights.assign(weights.size(), 1);
   }
   return weights;
@@ -79,7 +79,7 @@ void SegmentHolders::Begin(std::span<const uint32_t> servers, std::span<const ui
 
 void SegmentHolders::SetServers(std::span<const uint32_t> servers,
                                 std::span<const uint32_t> weights) {
-  if (std::equal(servers.begin(), servers.end(), servers_.begin(), servers_.end())) return;
+  if (std::ranges::equal(servers, servers_)) return;
   const std::vector<uint32_t> before = Servers();
   TakeServers(servers, weights);
   // Who joins is of the next placement even if there is nothing for it to hold.
@@ -177,9 +177,8 @@ bool SegmentHolders::AddWanted() {
     });
     added = added || dropped > 0;
     for (const LaneId& lane : wanted) {
-      const bool has =
-          segment.owner == lane || std::any_of(segment.copies.begin(), segment.copies.end(),
-                                               [&](const Copy& copy) { return copy.lane == lane; });
+      const bool has = segment.owner == lane ||
+                       std::ranges::find(segment.copies, lane, &Copy::lane) != segment.copies.end();
       if (has) continue;
       segment.copies.push_back({lane, kUnnumbered});
       added = true;
@@ -232,9 +231,9 @@ bool SegmentHolders::InSync(const Segment& segment, const Copy& copy) const {
 }
 
 bool SegmentHolders::AllInSync() const {
-  return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& segment) {
-    return std::all_of(segment.copies.begin(), segment.copies.end(),
-                       [&](const Copy& copy) { return InSync(segment, copy); });
+  return std::ranges::all_of(segments_, [&](const Segment& segment) {
+    return std::ranges::all_of(segment.copies,
+                               [&](const Copy& copy) { return InSync(segment, copy); });
   });
 }
 

@@ -122,7 +122,6 @@ class SegmentHolders {
   bool SwitchOver();
   // The owner is another one from now on: what copies have is to be heard of again.
   void SetOwner(Segment& segment, const LaneId& owner);
-  uint64_t OwnedBytes(const LaneId& lane) const;
 
   const Options options_;
   bool changed_ = false;

@@ -39,10 +39,11 @@ SyncFigures SyncFiguresOf(const StatusReply& status) {
 
 std::string SyncText(const SyncConfig& config, const SyncFigures& figures) {
   const SyncMode& mode = SyncModeOf(config.policy());
-  if (!mode.update_per_push && !mode.skips_steps) return "";
+  const bool is_stale = StalenessBound(config).has_value();
+  if (!is_stale && !mode.skips_steps) return "";
   std::string text = absl::StrCat("sync: ", SyncName(config), ": ", WithThousands(figures.updates),
                                   " updates of segments");
-  if (mode.update_per_push) {
+  if (is_stale) {
     const bool exact = figures.MostStaleness() < SyncFigures::kMostCounted;
     absl::StrAppendFormat(&text, ", staleness %s%.2f on average, %d%s at most",
                           exact ? "" : "at least ", figures.MeanStaleness(),

@@ -1,14 +1,11 @@
 #ifndef TUG_COORDINATOR_TIMELINE_H_
 #define TUG_COORDINATOR_TIMELINE_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "coordinator/checkpoint_collector.h"
-#include "coordinator/failed_checkpoints.h"
 #include "coordinator/finite_loss.h"
 #include "coordinator/job_end.h"
 #include "coordinator/progress.h"
@@ -30,59 +27,46 @@ struct TimelineStart {
 };
 
 // The virtual workers of which a checkpoint has that.
-inline std::vector<uint32_t> ResidualsIn(const Manifest& manifest) {
-  std::vector<uint32_t> virtual_workers;
-  for (const ManifestFile& file : manifest.files()) {
-    if (file.has_virtual_worker()) virtual_workers.push_back(file.virtual_worker());
-  }
-  return virtual_workers;
-}
+std::vector<uint32_t> ResidualsIn(const Manifest& manifest);
 
-// What the coordinator gathers during one timeline of the job. A job that goes back to a checkpoint
-// begins another.
+// What workers report during one timeline of the job, and how it ends. A job that goes back to a
+// checkpoint begins another. Not thread-safe.
 struct Timeline {
-  // `config`: complete. REQUIRES: start.version < train.steps.
-  Timeline(const JobConfig& config, TimelineStart begins)
-      : start(std::move(begins)),
-        progress({.virtual_workers = config.cluster().virtual_workers(),
-                  .start_version = start.version,
-                  .update_per_push = UpdatesPerPush(config),
-                  .start_clocks = start.clocks}),
-        checkpoints(/*lanes=*/1, UpdatesPerPush(config) ? config.cluster().virtual_workers() : 0,
-                    NewestCheckpoint(config)),
-        end(config, start.version),
-        finite_loss(config.train()) {}
+  // `config`: complete. REQUIRES: begins.version < train.steps.
+  Timeline(const JobConfig& config, TimelineStart begins);
 
-  // Where a virtual worker begins.
-  uint64_t StartClock(uint32_t virtual_worker) const {
-    return virtual_worker < start.clocks.size() ? start.clocks[virtual_worker] : start.version;
-  }
+  // By virtual worker, where it begins.
+  std::vector<uint64_t> StartClocks() const;
+  // The step that the job ends with, as far as is known.
+  uint64_t LastStep() const { return end.final_version().value_or(steps_); }
+  // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
+  bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
+  // Another worker goes on with the virtual worker at this clock. It takes that step again, which
+  // some segment may have already, as does a run that goes on.
+  void OnMoved(uint32_t virtual_worker, uint64_t clock);
+  // Where the virtual worker is. `worker_clock`: the step that its worker is in; none: it has begun
+  // none, or nobody carries the virtual worker.
+  VirtualWorkerPace PaceOf(uint32_t virtual_worker, std::optional<uint64_t> worker_clock) const;
 
-  // The first clock of it that no segment of the checkpoint has: of each segment clocks add up to
-  // as many pushes, and of no virtual worker are they less than where it begins.
-  uint64_t ClockBeyondStart(uint32_t virtual_worker) const {
-    uint64_t pushes = start.version * start.clocks.size();
-    for (const uint64_t clock : start.clocks) pushes -= std::min(pushes, clock);
-    return StartClock(virtual_worker) + pushes;
-  }
-
-  const TimelineStart start;
+  const TimelineStart start;  // with all clocks, where lanes count them
   Progress progress;
   ReportedResiduals residuals;
-  CheckpointCollector checkpoints;  // SetPlacement with the view
-  FailedCheckpoints failed;
   JobEnd end;
   FiniteLoss finite_loss;
 
  private:
-  static bool UpdatesPerPush(const JobConfig& config) {
-    return SyncModeOf(config.sync().policy()).update_per_push;
+  uint64_t StartClock(uint32_t virtual_worker) const {
+    return start.clocks.empty() ? start.version : start.clocks[virtual_worker];
   }
-  // The version that needs no checkpoint any more when it begins, if any.
-  std::optional<uint64_t> NewestCheckpoint(const JobConfig& config) const {
-    if (start.restore_path.empty() && config.checkpoint().initial()) return std::nullopt;
-    return start.version;
+  // The first clock of it that no segment of the checkpoint has.
+  uint64_t ClockBeyondStart(uint32_t virtual_worker) const {
+    return StartClock(virtual_worker) + pushes_ahead_;
   }
+
+  const uint64_t steps_;         // train.steps
+  const uint64_t pushes_ahead_;  // of each segment of the checkpoint, beyond the start clocks
+  // By virtual worker: what some segment may have of it, whoever carries it.
+  std::vector<uint64_t> least_begun_;
 };
 
 }  // namespace tug

@@ -17,8 +17,7 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 // Union of intervals, as disjoint ones in order.
 std::vector<Interval> Union(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+  std::ranges::sort(intervals, {}, &Interval::begin_ns);
   std::vector<Interval> result;
   for (const Interval& next : intervals) {
     if (result.empty() || next.begin_ns > result.back().end_ns) {
@@ -32,9 +31,7 @@ std::vector<Interval> Union(std::vector<Interval> intervals) {
 
 // How much of [begin, end) disjoint intervals in order cover.
 int64_t Covered(const std::vector<Interval>& intervals, int64_t begin_ns, int64_t end_ns) {
-  auto next = std::upper_bound(
-      intervals.begin(), intervals.end(), begin_ns,
-      [](int64_t at_ns, const Interval& interval) { return at_ns < interval.end_ns; });
+  auto next = std::ranges::upper_bound(intervals, begin_ns, {}, &Interval::end_ns);
   int64_t covered_ns = 0;
   for (; next != intervals.end() && next->begin_ns < end_ns; ++next) {
     covered_ns += std::min(next->end_ns, end_ns) - std::max(next->begin_ns, begin_ns);
@@ -43,7 +40,7 @@ int64_t Covered(const std::vector<Interval>& intervals, int64_t begin_ns, int64_
 }
 
 std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange range) {
-  const bool has_device = std::any_of(node.tracks.begin(), node.tracks.end(), IsOfDevice);
+  const bool has_device = std::ranges::any_of(node.tracks, IsOfDevice);
   std::map<uint64_t, StepFigures> steps;
   std::map<uint64_t, Interval> windows;  // of steps
   std::vector<Interval> open;
@@ -100,8 +97,8 @@ std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange rang
 
 bool IsOfDevice(const TracedTrack& track) {
   const auto has = [&](TraceKind kind) {
-    return std::any_of(track.events.begin(), track.events.end(),
-                       [&](const TraceEvent& event) { return event.kind == kind; });
+    return std::ranges::any_of(track.events,
+                               [&](const TraceEvent& event) { return event.kind == kind; });
   };
   return has(TraceKind::kForward) && !has(TraceKind::kStep);
 }

@@ -60,7 +60,7 @@ class TraceWriter {
   std::string At(int64_t ns) const { return Micros(ns - origin_ns_); }
 
   bool IsServer(uint32_t node_id) const {
-    return std::any_of(trace_.nodes.begin(), trace_.nodes.end(), [&](const TracedNode& node) {
+    return std::ranges::any_of(trace_.nodes, [&](const TracedNode& node) {
       return node.node_id == node_id && node.kind == SERVER;
     });
   }

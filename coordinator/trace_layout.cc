@@ -66,11 +66,10 @@ class Layout {
       result_.tracks.push_back({node.node_id, row, node.tracks[i].name});
       std::vector<TraceEvent> work;
       for (const TraceEvent& event : node.tracks[i].events) {
-        const bool side_by_side =
-            std::find(kSideBySide.begin(), kSideBySide.end(), event.kind) != kSideBySide.end();
+        const bool side_by_side = std::ranges::find(kSideBySide, event.kind) != kSideBySide.end();
         if (!side_by_side) work.push_back(event);
       }
-      std::stable_sort(work.begin(), work.end(), EarlierThenLonger);
+      std::ranges::stable_sort(work, EarlierThenLonger);
       for (const TraceEvent& event : work) {
         result_.spans.push_back({.node_id = node.node_id, .row = row, .event = event});
       }
@@ -125,14 +124,14 @@ class Layout {
 
   // Each span in the first row that is free.
   void DrawRows(const TracedNode& node, uint32_t group, std::vector<DrawnSpan> spans) {
-    std::stable_sort(spans.begin(), spans.end(), [](const DrawnSpan& a, const DrawnSpan& b) {
+    std::ranges::stable_sort(spans, [](const DrawnSpan& a, const DrawnSpan& b) {
       return EarlierThenLonger(a.event, b.event);
     });
     std::vector<int64_t> ends;
     std::vector<std::vector<DrawnSpan>> rows;
     for (DrawnSpan& span : spans) {
-      const auto free = std::find_if(ends.begin(), ends.end(),
-                                     [&](int64_t end_ns) { return end_ns <= span.event.begin_ns; });
+      const auto free =
+          std::ranges::find_if(ends, [&](int64_t end_ns) { return end_ns <= span.event.begin_ns; });
       const auto row = static_cast<uint32_t>(free - ends.begin());
       if (row == kMaxTraceRows) {
         ++result_.left_out;

@@ -34,13 +34,13 @@ void ViewChange::BeginTimeline(std::span<const uint32_t> workers,
 }
 
 void ViewChange::SetWorkers(std::span<const uint32_t> workers, bool reassign_all) {
-  const bool same = std::equal(workers.begin(), workers.end(), workers_.begin(), workers_.end());
-  const bool idle = std::find(owners_.begin(), owners_.end(), kNobody) != owners_.end();
+  const bool same = std::ranges::equal(workers, workers_);
+  const bool idle = std::ranges::find(owners_, kNobody) != owners_.end();
   const bool take_all = reassign_all && !reassign_all_ && (idle || fencing_);
   reassign_all_ = reassign_all;
   if (same && !take_all) return;
   for (const uint32_t worker : workers_) {
-    if (std::find(workers.begin(), workers.end(), worker) != workers.end()) continue;
+    if (std::ranges::find(workers, worker) != workers.end()) continue;
     const std::set<uint32_t>& carried = carried_[worker];
     lost_.insert(carried.begin(), carried.end());
   }
@@ -53,7 +53,7 @@ void ViewChange::SetWanted(uint32_t workers) {
   if (workers == options_.workers) return;
   options_.workers = workers;
   // All that WAIT waits for may be there now, for what nobody has.
-  if (std::find(owners_.begin(), owners_.end(), kNobody) != owners_.end()) Begin();
+  if (std::ranges::find(owners_, kNobody) != owners_.end()) Begin();
 }
 
 void ViewChange::SetServers(std::span<const uint32_t> servers) {
@@ -70,7 +70,7 @@ void ViewChange::Begin() {
 }
 
 void ViewChange::AddClocks(uint32_t server, uint32_t number, std::span<const uint64_t> clocks) {
-  const bool known = std::find(servers_.begin(), servers_.end(), server) != servers_.end();
+  const bool known = std::ranges::find(servers_, server) != servers_.end();
   if (!fencing_ || !known || number != number_ || clocks.size() != options_.virtual_workers) return;
   clocks_[server].assign(clocks.begin(), clocks.end());
   if (clocks_.size() == servers_.size()) Settle();
@@ -99,7 +99,7 @@ void ViewChange::Settle() {
 }
 
 bool ViewChange::Stays(uint32_t worker) const {
-  return std::find(workers_.begin(), workers_.end(), worker) != workers_.end();
+  return std::ranges::find(workers_, worker) != workers_.end();
 }
 
 void ViewChange::TakeFromLeavers() {
@@ -136,17 +136,17 @@ void ViewChange::Balance() {
 }
 
 uint32_t ViewChange::CountOf(uint32_t worker) const {
-  return static_cast<uint32_t>(std::count(owners_.begin(), owners_.end(), worker));
+  return static_cast<uint32_t>(std::ranges::count(owners_, worker));
 }
 
 uint32_t ViewChange::WithFewest(std::span<const uint32_t> workers) const {
-  return *std::min_element(workers.begin(), workers.end(),
-                           [&](uint32_t a, uint32_t b) { return CountOf(a) < CountOf(b); });
+  return *std::ranges::min_element(workers,
+                                   [&](uint32_t a, uint32_t b) { return CountOf(a) < CountOf(b); });
 }
 
 uint32_t ViewChange::WithMost() const {
-  return *std::max_element(workers_.begin(), workers_.end(),
-                           [&](uint32_t a, uint32_t b) { return CountOf(a) < CountOf(b); });
+  return *std::ranges::max_element(workers_,
+                                   [&](uint32_t a, uint32_t b) { return CountOf(a) < CountOf(b); });
 }
 
 bool ViewChange::TakeSettled() { return std::exchange(settled_, false); }

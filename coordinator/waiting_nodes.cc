@@ -13,8 +13,8 @@ bool WaitingNodes::MayAskAgain(uint64_t node, absl::Time now) {
 }
 
 bool WaitingNodes::SomebodyAsks(absl::Time now) const {
-  return std::any_of(nodes_.begin(), nodes_.end(),
-                     [&](const auto& entry) { return now - entry.second.last <= kAsksWithin; });
+  return std::ranges::any_of(
+      nodes_, [&](const auto& entry) { return now - entry.second.last <= kAsksWithin; });
 }
 
 }  // namespace tug

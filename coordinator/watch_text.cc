@@ -32,7 +32,7 @@ std::string For(double seconds) {
 const NodeStatus* CarrierOf(uint32_t virtual_worker, const StatusReply& status) {
   for (const NodeStatus& node : status.nodes()) {
     const auto& carried = node.virtual_workers();
-    if (std::find(carried.begin(), carried.end(), virtual_worker) != carried.end()) return &node;
+    if (std::ranges::find(carried, virtual_worker) != carried.end()) return &node;
   }
   return nullptr;
 }

@@ -68,8 +68,8 @@ Value BatchRate(const MeasuredRun& run) {
 
 Value UpdateRate(const MeasuredRun& run) {
   const Value rate = JobStepRate(run);
-  if (!rate.has_value() || !SyncModeOf(run.config.sync().policy()).update_per_push) return rate;
-  return *rate * run.config.cluster().virtual_workers();
+  if (!rate.has_value()) return std::nullopt;
+  return *rate * static_cast<double>(VersionsPerStep(run.config));
 }
 
 Value TokenRate(const MeasuredRun& run) {

@@ -147,7 +147,7 @@ SyncCase CaseOf(const ExperimentResults& results, size_t number) {
                  .bound = BoundOf(one.config)};
   if (found.mode.empty()) found.mode = SyncName(one.config.sync());
   if (found.straggler.empty()) found.straggler = NameOf(found.kind);
-  if (SyncModeOf(one.config.sync().policy()).update_per_push) {
+  if (StalenessBound(one.config.sync()).has_value()) {
     found.staleness = results.SpreadOf(one, "staleness");
     found.most_staleness = results.SpreadOf(one, "most_staleness");
   }

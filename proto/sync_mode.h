@@ -19,7 +19,9 @@
 // A pull that wants kExact is answered once all pushes before clock c are in, where the last
 // evaluation begins; under BACKUP once clock c - 1 has closed, which is without k of them.
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "proto/job.pb.h"
@@ -59,16 +61,26 @@ constexpr const SyncMode& SyncModeOf(SyncConfig::Policy policy) {
   return kSyncModes[0];
 }
 
-// The job's step of a version of weights, which counts pushes where these are updates.
-inline uint64_t StepOfVersion(const JobConfig& job, uint64_t version) {
-  const bool counts_pushes = SyncModeOf(job.sync().policy()).update_per_push;
-  return counts_pushes ? version / job.cluster().virtual_workers() : version;
+// Clocks that a lane counts for each segment, and that a checkpoint has: one for each virtual
+// worker where every push is an update. Else none: a version is the clock of all.
+inline uint32_t CountedClocks(const JobConfig& job) {
+  return SyncModeOf(job.sync().policy()).update_per_push ? job.cluster().virtual_workers() : 0;
 }
 
-// s of the table above; 0 where it does not speak of it.
-inline uint64_t StalenessBound(const SyncConfig& sync) {
+// Versions of weights that a step of the job makes, and the step that a version belongs to.
+inline uint64_t VersionsPerStep(const JobConfig& job) {
+  return std::max<uint64_t>(CountedClocks(job), 1);
+}
+inline uint64_t StepOfVersion(const JobConfig& job, uint64_t version) {
+  return version / VersionsPerStep(job);
+}
+
+// s of the table above; none where an update takes the pushes of one clock, so that no virtual
+// worker leads.
+inline std::optional<uint64_t> StalenessBound(const SyncConfig& sync) {
   if (sync.policy() == SyncConfig::SSP) return sync.staleness();
-  return sync.policy() == SyncConfig::ASP ? kMostLead : 0;
+  if (sync.policy() == SyncConfig::ASP) return kMostLead;
+  return std::nullopt;
 }
 
 // Whether a job goes on when a node is lost, or leaves. Programs of their own (model.external)

@@ -60,7 +60,7 @@ class SspPolicy final : public SyncPolicy {
 }  // namespace
 
 std::unique_ptr<const SyncPolicy> MakeSspPolicy(const SyncConfig& sync) {
-  return std::make_unique<const SspPolicy>(StalenessBound(sync));
+  return std::make_unique<const SspPolicy>(*StalenessBound(sync));
 }
 
 std::unique_ptr<const SyncPolicy> MakeAspPolicy(const SyncConfig&) {

@@ -1,0 +1,208 @@
+// Views and timelines of a job: the first one, what becomes of it when nodes are lost and others
+// join, and the next timeline.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "coordinator/coordinator.h"
+#include "exchange/segment_table.h"
+#include "exchange/view_lanes.h"
+#include "proto/sync_mode.h"
+
+namespace tug {
+namespace {
+
+// Whether placement.host_weight_cache has anything to keep.
+bool CachesWeights(const View& view) {
+  return std::ranges::any_of(view.workers(), [&view](const WorkerAssignment& worker) {
+    return !PullLanesOn(view, worker.host_id()).empty();
+  });
+}
+
+// What the loss of a worker means. `left`: workers that are there still.
+std::string LossText(FaultConfig::WorkerLoss policy, size_t left) {
+  switch (policy) {
+    case FaultConfig::WAIT:
+      return "; the job waits until a worker joins in its place";
+    case FaultConfig::SHRINK:
+      return left == 0 ? "; the job waits until a worker joins"
+                       : "; the job goes on without its share";
+    default:
+      return left == 0 ? "; the job waits until a worker joins"
+                       : "; the others take over its virtual workers";
+  }
+}
+
+}  // namespace
+
+void Coordinator::IssueFirstView() {
+  IssueTimeline(membership_.FirstServers());
+  if (config().comm().scheduler() == CommConfig::AUTO) {
+    const absl::StatusOr<SegmentTable> table =
+        SegmentTable::Create(views_.view().blocks(), config().comm().segment_elements());
+    TUG_CHECK_OK(table.status());  // the layout was made from it
+    tuning_.emplace(config(), *table, options_.predicts_steps);
+  }
+  if (config().placement().host_weight_cache() && !CachesWeights(views_.view())) {
+    actions_.AddNotice("nothing cached",
+                       "placement.host_weight_cache has no effect: no worker is on a host that has "
+                       "a server while other hosts have servers too");
+  }
+  if (!GoesOnWithoutANode(config())) membership_.Close();
+  if (views_.MovesSegments()) membership_.OpenToServers();
+}
+
+void Coordinator::IssueTimeline(const std::vector<uint32_t>& servers) {
+  views_.BeginTimeline(*timeline_, blocks_.layout(), leaving_.WorkersThatStay(), servers);
+  checkpoints_.SetPlacement(views_.view());
+  checkpoints_.SetCarried(views_.Carried());
+}
+
+void Coordinator::ChangeView(absl::Time now) {
+  if (stage_.ended() || !views_.begun() || !GoesOnWithoutANode(config())) return;
+  if (stage_.rolling_back()) return RollBack(now);
+  if (phase() != RUNNING) return;
+  if (views_.TakeSettled()) TakeSettledView(now);
+  if (stage_.ended()) return;
+  views_.Change(leaving_.WorkersThatStay(), timeline_->end.stop_requested());
+}
+
+void Coordinator::TakeSettledView(absl::Time now) {
+  const std::vector<uint32_t>& owners = views_.places().owners();
+  const std::vector<uint64_t>& start_clocks = views_.places().start_clocks();
+  const uint64_t all = config().train().steps() * start_clocks.size();
+  const auto beyond = std::ranges::find_if(start_clocks, [all](uint64_t c) { return c > all; });
+  if (beyond != start_clocks.end()) {
+    return Fail(absl::StrCat("servers say that a virtual worker goes on at step ", *beyond,
+                             ", beyond the end of the job: run the same version of tug everywhere"),
+                now);
+  }
+  for (const uint32_t v : views_.TakeLost()) timeline_->progress.SetLost(v, start_clocks[v]);
+  if (config().fault().on_worker_loss() == FaultConfig::SHRINK) {
+    for (uint32_t v = 0; v < owners.size(); ++v) {
+      timeline_->progress.SetAway(v, owners[v] == ViewChange::kNobody);
+    }
+  }
+  for (const WorkerAssignment& place : views_.view().workers()) {
+    const Member* const worker = membership_.Find(place.node_id());
+    if (worker == nullptr) continue;  // it has been told
+    TellResiduals(
+        *worker, worker->leaving ? "left, and with it" : "gave virtual workers away, and with them",
+        owners);
+  }
+  const std::vector<uint32_t> before = views_.Carriers();
+  for (uint32_t v = 0; v < owners.size(); ++v) {
+    if (owners[v] == before[v]) continue;
+    timeline_->OnMoved(v, start_clocks[v]);
+    checkpoints_.OnMoved(v, start_clocks[v]);
+  }
+  if (views_.Issue()) checkpoints_.SetPlacement(views_.view());
+  checkpoints_.SetCarried(views_.Carried());
+  TakeProgress(now);
+}
+
+void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
+  Member* const member = membership_.Find(id);
+  if (member == nullptr || stage_.ended()) return;
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_lost()->set_node_id(id);
+    record.mutable_lost()->set_how(how);
+  });
+  const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
+  if (views_.begun() && !GoesOnWithoutANode(config())) {
+    member->told_of_end = true;  // it cannot be told
+    return Fail(lost, now);
+  }
+  if (member->let_go) {
+    leaving_.OnLeft(*member);
+    membership_.Remove(id);
+    return;
+  }
+  const NodeKind kind = member->kind;
+  const bool in_view =
+      views_.begun() && (views_.Includes(*member) || views_.HoldsSegments(*member));
+  const uint32_t most_rollbacks = config().fault().max_rollbacks();
+  const std::string key = absl::StrCat("lost ", id);
+  if (!in_view || stage_.rolling_back()) {
+    const bool stood_by = kind == SERVER && views_.begun() && !member->placed;
+    actions_.AddNotice(
+        key, absl::StrCat(lost, stood_by ? "; it stood by" : "; its place is free again"));
+  } else if (kind == SERVER && phase() == RUNNING && views_.OutlivesServer(*member, lost)) {
+    // It has said so.
+  } else if (kind == SERVER && checkpoints_.AllIsSaved()) {
+    stage_.RollBack(/*loses_steps=*/false, now);
+    actions_.AddNotice(key, lost);
+  } else if (kind == SERVER && stage_.rollbacks() >= most_rollbacks) {
+    member->told_of_end = true;
+    return Fail(absl::StrCat(lost, ", and with it a part of the weights; fault.max_rollbacks = ",
+                             most_rollbacks, " allows no further return to a checkpoint"),
+                now);
+  } else if (kind == SERVER || phase() == WAITING) {
+    stage_.RollBack(/*loses_steps=*/kind == SERVER, now);
+    actions_.AddNotice(
+        key, absl::StrCat(lost, "; the job goes back to step ", checkpoints_.committed_version(),
+                          ", or a later checkpoint that is being written, when a ", KindName(kind),
+                          " has joined in its place"));
+  } else {
+    const size_t left = membership_.OfKind(WORKER).size() - 1;
+    actions_.AddNotice(key, absl::StrCat(lost, LossText(config().fault().on_worker_loss(), left)));
+    TellResiduals(*member, "is lost, and with it", {});
+  }
+  membership_.Remove(id);
+  if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
+  if (views_.begun()) checkpoints_.SetCarried(views_.Carried());
+}
+
+void Coordinator::TellResiduals(const Member& worker, const std::string& what,
+                                std::span<const uint32_t> owners) {
+  const std::string gone = timeline_->residuals.Take(worker.id, owners);
+  if (gone.empty()) return;
+  actions_.AddNotice(
+      absl::StrCat("residuals ", worker.id, " ", views_.places().number(), " ", what),
+      absl::StrCat(worker.Name(), " ", what, " ", gone));
+}
+
+// Once everyone whom it takes is there, and what is whole of checkpoints is committed. What only
+// lacks a part of a worker that is there becomes whole within moments.
+void Coordinator::RollBack(absl::Time now) {
+  if (checkpoints_.AwaitsResiduals()) {
+    if (stage_.Lasts(now) < failure_timeout_) return;
+    checkpoints_.GiveUpResiduals();
+  }
+  if (!checkpoints_.idle()) return;
+  if (checkpoints_.AllIsSaved()) {
+    actions_.AddNotice("saved",
+                       "all steps are in the checkpoint: only the last evaluation is missing");
+    return Finish(now);
+  }
+  const std::vector<uint32_t> servers = membership_.ServersAgain();
+  if (servers.empty() || leaving_.WorkersThatStay().size() < leaving_.NeededToRollBack(WORKER)) {
+    return;
+  }
+  stage_.BeginTimeline();
+  TimelineStart start = checkpoints_.newest();
+  // What virtual workers' pushes had left out; at the first step there was nothing to restore.
+  const std::string gone =
+      start.restore_path.empty() ? "" : timeline_->residuals.TakeAllBut(start.residuals);
+  if (!gone.empty()) {
+    actions_.AddNotice(absl::StrCat("residuals ", timeline_->start.number),
+                       absl::StrCat("the job begins again without ", gone));
+  }
+  const bool stopping = timeline_->end.stop_requested();
+  start.number = timeline_->start.number + 1;
+  timeline_ = std::make_unique<Timeline>(config(), std::move(start));
+  if (stopping) timeline_->end.RequestStop();
+  membership_.ForEach([](Member& member) {
+    member.ready = member.started = member.pausing = member.finished = false;
+    member.reported.reset();
+  });
+  checkpoints_.BeginTimeline(*timeline_);
+  early_stop_.GoBackTo(timeline_->start.version);
+  tracing_.GiveUp();
+  IssueTimeline(servers);
+  actions_.Add(TimelineBegun{timeline_->start.number, timeline_->start.version});
+}
+
+}  // namespace tug
