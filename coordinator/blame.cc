@@ -25,15 +25,9 @@ std::string Percent(double part) { return absl::StrFormat("%.0f%%", 100 * part);
 
 // Of a chain's shares the worker that had most itself; empty: none had any.
 std::string MostBlamed(const std::map<std::string, double>& seconds_of_worker) {
-  std::string most;
-  double most_seconds = 0;
-  for (const auto& [worker, seconds] : seconds_of_worker) {
-    if (seconds > most_seconds) {
-      most = worker;
-      most_seconds = seconds;
-    }
-  }
-  return most;
+  const auto seconds = [](const auto& entry) { return entry.second; };
+  const auto most = std::ranges::max_element(seconds_of_worker, {}, seconds);
+  return most == seconds_of_worker.end() || most->second <= 0 ? "" : most->first;
 }
 
 struct Totals {

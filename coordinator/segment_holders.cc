@@ -237,19 +237,6 @@ bool SegmentHolders::AllInSync() const {
   });
 }
 
-bool SegmentHolders::Settled() const {
-  if (changed_ || !AllInSync()) return false;
-  for (size_t id = 0; id < segments_.size(); ++id) {
-    const Segment& segment = segments_[id];
-    if (segment.owner != plan_[id].owner) return false;
-    if (segment.copies.size() != plan_[id].copies.size()) return false;
-    for (const Copy& copy : segment.copies) {
-      if (!Contains(plan_[id].copies, copy.lane)) return false;
-    }
-  }
-  return true;
-}
-
 std::vector<uint32_t> SegmentHolders::Servers() const {
   std::set<uint32_t> servers(servers_.begin(), servers_.end());
   for (const Segment& segment : segments_) {

@@ -95,8 +95,6 @@ class SegmentHolders {
   Count CountOf(uint32_t server) const;
   // Segments that are whole on fewer servers than `replicas`.
   uint32_t AtRisk() const;
-  // The plan is reached, and all copies are in sync.
-  bool Settled() const;
 
  private:
   struct Copy {
