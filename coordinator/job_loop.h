@@ -65,7 +65,7 @@ class JobLoop {
   std::optional<absl::Status> end_;
   RecalledActions recalled_;
   bool recalled_commit_ = false;  // the next commit is the one that was left
-  std::jthread prediction_;  // last: uses the others
+  std::jthread prediction_;       // last: uses the others
 };
 
 }  // namespace tug

@@ -68,8 +68,8 @@ BeatCore::Verdict BeatCore::OnAnswer(const HeartbeatReply& reply) {
   } else if (reply.phase() == FAILED) {
     verdict.end = absl::AbortedError(reply.failure());
   } else if (reply.leave() && reply.replace()) {
-    verdict.end = absl::AbortedError(
-        "this node has left the job, which waits for another one in its place");
+    verdict.end =
+        absl::AbortedError("this node has left the job, which waits for another one in its place");
   } else if (reply.leave()) {
     verdict.end = absl::OkStatus();
     verdict.event = Event::kLeft;

@@ -64,8 +64,7 @@ bool AppliedPushes::IsApplied(const PushKey& key) const {
 }
 
 bool AppliedPushes::IsBeyondEnd(const WireHeader& push) const {
-  return !context_.final_clocks.empty() &&
-         push.clock >= context_.final_clocks[push.virtual_worker];
+  return !context_.final_clocks.empty() && push.clock >= context_.final_clocks[push.virtual_worker];
 }
 
 void AppliedPushes::OnPush(Message message) {
@@ -93,9 +92,9 @@ void AppliedPushes::OnPush(Message message) {
   const absl::Cleanup release = [this] { push_.Release(); };
   if (!Take(std::move(message))) return;
   const ServedWeights* const served = pulls_.served();
-  const bool exact = served == nullptr || header.version == kWhateverVersion ||
-                     served->IsExact(header.sender, header.clock, context_.FirstId(header),
-                                     header.segment_count);
+  const bool exact =
+      served == nullptr || header.version == kWhateverVersion ||
+      served->IsExact(header.sender, header.clock, context_.FirstId(header), header.segment_count);
   queued_.has_value() ? Queue(exact) : Apply(exact);
 }
 

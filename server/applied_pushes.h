@@ -1,7 +1,8 @@
 #ifndef TUG_SERVER_APPLIED_PUSHES_H_
 #define TUG_SERVER_APPLIED_PUSHES_H_
 
-// Pushes that are updates by themselves (sync.policy SSP, ASP). Life of one, once its view is known:
+// Pushes that are updates by themselves (sync.policy SSP, ASP). Life of one that is of the shard's
+// view:
 //
 //   1. By virtual worker, every segment knows the clock of the next push that it lacks
 //      (vector_clock.h). An earlier one is a repeat: kCommitted. A later one is early: kDeferred,

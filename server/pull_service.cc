@@ -65,7 +65,8 @@ PullWish PullService::WishOf(const WireHeader& pull) const {
 
 std::optional<uint32_t> PullService::NotReady(const WireHeader& pull) const {
   const uint32_t first = context_.FirstId(pull);
-  if (IsElsewhere(pull)) return cache_->Find(pull).has_value() ? std::nullopt : std::optional(first);
+  if (IsElsewhere(pull))
+    return cache_->Find(pull).has_value() ? std::nullopt : std::optional(first);
   const PullWish wish = WishOf(pull);
   for (uint32_t id = first; id < first + pull.segment_count; ++id) {
     if (!context_.policy->Serves(wish, own_.ClocksOf(id))) return id;

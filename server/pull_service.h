@@ -50,7 +50,8 @@ class PullService {
   // of that what `which(header)` is true of,
   template <typename Which>
   void LookAgain(uint32_t segment, Which which) {
-    waiting_.TakeEach(segment, [this](WaitingPull pull) { LookAgain(std::move(pull)); }, which);
+    waiting_.TakeEach(
+        segment, [this](WaitingPull pull) { LookAgain(std::move(pull)); }, which);
   }
   // or what waits at any.
   void LookAgainAtAll();

@@ -42,20 +42,18 @@ void PushHandler::NoticeSkip(const SkippedUpdate& skipped) const {
                            : skipped.clip == OptimizerConfig::PER_BLOCK
                                ? "the update of that block"
                                : "the update of that segment";
-  const std::string where =
-      skipped.bad_virtual_worker == NormEntry::kAllFinite
-          ? std::string("summed over all virtual workers")
-          : absl::StrCat("from virtual worker ", skipped.bad_virtual_worker);
+  const std::string where = skipped.bad_virtual_worker == NormEntry::kAllFinite
+                                ? std::string("summed over all virtual workers")
+                                : absl::StrCat("from virtual worker ", skipped.bad_virtual_worker);
   const std::string who =
       skipped.of_one_push ? absl::StrCat("/", skipped.bad_virtual_worker) : std::string();
   // A worker that clips by itself makes all of what it skips not finite.
   const std::string of_block =
       skipped.of_one_push && global ? std::string() : absl::StrCat("of block ", block, " ");
-  context_.sinks.notice(
-      {absl::StrCat("nonfinite/", skipped.clock, "/", global ? "" : block, who),
-       absl::StrCat("step ", skipped.clock + 1, ": the gradient ", of_block, where,
-                    " is not finite; ", what, " is skipped (", skipped.remedy,
-                    " if this repeats)")});
+  context_.sinks.notice({absl::StrCat("nonfinite/", skipped.clock, "/", global ? "" : block, who),
+                         absl::StrCat("step ", skipped.clock + 1, ": the gradient ", of_block,
+                                      where, " is not finite; ", what, " is skipped (",
+                                      skipped.remedy, " if this repeats)")});
 }
 
 }  // namespace tug

@@ -11,9 +11,9 @@
 #include "server/own_segments.h"
 #include "server/pull_service.h"
 #include "server/push_payload.h"
-#include "server/shard_copies.h"
 #include "server/shard_activity.h"
 #include "server/shard_context.h"
+#include "server/shard_copies.h"
 #include "transport/transport.h"
 
 namespace tug {
@@ -39,11 +39,11 @@ class PushHandler : public CopiedUpdates {
   // Asks for pushes that can be taken by now. After whatever happens.
   virtual void AskForDeferred() = 0;
   virtual void OnTick() = 0;
-  // Of another view: workers push again what was not committed.
+  // The shard has entered another view: workers push again what was not committed.
   virtual void EnterView() = 0;
-  // Others are live (ShardContext::live).
+  // Other virtual workers are live (ShardContext::live).
   virtual void SetLive() = 0;
-  // What the coordinator says of the end is another thing.
+  // The coordinator has said where the job ends (ShardContext::final_version, final_clocks).
   virtual void SetFinal() = 0;
   // OwnSegments has taken these up. False if they do not fit together.
   virtual bool TakeUp(std::span<const HeldSegment> held) = 0;
@@ -59,7 +59,8 @@ class PushHandler : public CopiedUpdates {
   // Whether a push is of what this lane owns, by its header: its payload is looked at only once
   // the lane lacks it. So a repeat is answered whatever its payload.
   bool NamesOwnPush(const WireHeader& header) const;
-  // Takes it in hand. False, and malformed, if it is none, or has changed while it was read.
+  // Makes it the push in hand. False, and counted as malformed, if it is of the wrong size, or has
+  // changed while it was read.
   bool Take(Message message);
 
   // An update whose gradient is not finite.

@@ -24,9 +24,9 @@ std::unique_ptr<PushHandler> MakePushHandler(const ShardParts& parts) {
 std::vector<uint32_t> HeldSegments(const ShardOptions& options) {
   std::vector<uint32_t> held;
   for (uint32_t id = 0; id < options.lane_of_segment.size(); ++id) {
-    const bool copies = !options.copies.empty() &&
-                        std::find(options.copies[id].begin(), options.copies[id].end(),
-                                  options.lane) != options.copies[id].end();
+    const bool copies =
+        !options.copies.empty() && std::find(options.copies[id].begin(), options.copies[id].end(),
+                                             options.lane) != options.copies[id].end();
     if (options.lane_of_segment[id] == options.lane || copies) held.push_back(id);
   }
   return held;

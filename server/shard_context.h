@@ -80,8 +80,9 @@ struct ShardContext {
   LiveSet live;
   absl::Time now = absl::InfinitePast();  // of the message or tick in hand
   ShardCounters counters;
-  // From the coordinator: the version at which the job ends, 0: not known. With clocks of their own,
-  // by virtual worker, pushes with clock < this come and no others; empty: not known.
+  // From the coordinator: the version at which the job ends; 0: not known. Where virtual workers
+  // have clocks of their own, by virtual worker: pushes with clock < this come and no others;
+  // empty: not known.
   uint64_t final_version = 0;
   std::vector<uint64_t> final_clocks;
 

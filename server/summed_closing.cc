@@ -91,15 +91,13 @@ float SummedPushes::GradientScale(double sum_of_squares, uint64_t tokens) const 
   const double mean = 1.0 / static_cast<double>(tokens);
   if (!norms_.has_value()) return static_cast<float>(mean);
   const double norm = std::sqrt(sum_of_squares) * (NormsAreOfMeans() ? 1.0 : mean);
-  return static_cast<float>(
-      mean * std::min(1.0, context_.options.optimizer.clip_norm() / (norm + 1e-6)));
+  return static_cast<float>(mean *
+                            std::min(1.0, context_.options.optimizer.clip_norm() / (norm + 1e-6)));
 }
 
 void SummedPushes::Skip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker) const {
-  SkippedUpdate skipped{.clock = clock,
-                        .block = block,
-                        .bad_virtual_worker = bad_virtual_worker,
-                        .clip = clip_};
+  SkippedUpdate skipped{
+      .clock = clock, .block = block, .bad_virtual_worker = bad_virtual_worker, .clip = clip_};
   if (bad_virtual_worker == NormEntry::kAllFinite && reduction_.has_value() &&
       context_.options.reduction->collective.format() == CollectiveConfig::FP16) {
     skipped.remedy =

@@ -40,11 +40,11 @@ SummedPushes::SummedPushes(const ShardParts& parts)
   }
   if (!context_.options.reduction.has_value()) return;
   TUG_CHECK_EQ(own_.ids().size(), size_t{context_.table.size()});
-  reduction_.emplace(*context_.options.reduction, context_.table,
-                     LaneReduction::Sinks{
-                         {.send = context_.sinks.send, .wake = context_.sinks.wake},
-                         context_.options.new_buffer,
-                         [this](const LaneReduction::Reduced& reduced) { OnReduced(reduced); }});
+  reduction_.emplace(
+      *context_.options.reduction, context_.table,
+      LaneReduction::Sinks{{.send = context_.sinks.send, .wake = context_.sinks.wake},
+                           context_.options.new_buffer,
+                           [this](const LaneReduction::Reduced& reduced) { OnReduced(reduced); }});
 }
 
 // ---- pushes that come ----
@@ -282,8 +282,8 @@ bool SummedPushes::TakeUp(std::span<const HeldSegment> held) {
 void SummedPushes::MaybeSnapshot(uint32_t segment) {
   const SegmentState& state = own_.state(segment);
   const uint64_t interval = context_.options.checkpoint_interval;
-  const bool due = (interval > 0 && state.version % interval == 0) ||
-                   state.version == context_.final_version;
+  const bool due =
+      (interval > 0 && state.version % interval == 0) || state.version == context_.final_version;
   if (due && state.snapshot_version != state.version) own_.Snapshot(segment, state.version);
 }
 

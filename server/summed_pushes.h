@@ -1,7 +1,7 @@
 #ifndef TUG_SERVER_SUMMED_PUSHES_H_
 #define TUG_SERVER_SUMMED_PUSHES_H_
 
-// Pushes that are summed (sync.policy BSP, BACKUP). Life of one, once its view is known:
+// Pushes that are summed (sync.policy BSP, BACKUP). Life of one that is of the shard's view:
 //
 //   1. Identity (segment, virtual worker, clock): a repeat is acknowledged, not applied again.
 //   2. Admission (push_admission.h): where its memory would exceed the bound -> kDeferred, and
