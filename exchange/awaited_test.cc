@@ -46,7 +46,7 @@ TEST_F(AwaitedTest, APushThatALaneHasNoRoomForHasYetToLeave) {
 
 class UpdatesAwaitedTest : public ExchangeTest {
  protected:
-  UpdatesAwaitedTest() : ExchangeTest(/*update_per_push=*/true) {}
+  UpdatesAwaitedTest() : ExchangeTest(SyncConfig::ASP) {}
 };
 
 TEST_F(UpdatesAwaitedTest, WhereEveryPushIsAnUpdateAPullWithoutAnAnswerWaitsForOthers) {

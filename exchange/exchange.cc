@@ -102,6 +102,14 @@ std::vector<SegmentResidual> Exchange::CopyResiduals(uint32_t virtual_worker) {
   return encoder_.CopyResiduals(virtual_worker);
 }
 
+// Where pushes are updates they are committed at once, and a pull waits at the lane for others.
+Awaited Exchange::AwaitedOf(uint32_t block) const {
+  const Awaited pushed = pushes_.AwaitedOf(block);
+  if (pushed != Awaited::kNothing || !pulls_.IsOpen(block)) return pushed;
+  return options_.mode.update_per_push && pulls_.HasNothingOf(block) ? Awaited::kSum
+                                                                     : Awaited::kWire;
+}
+
 ExchangeCounters Exchange::counters() const {
   ExchangeCounters counters = counters_;
   counters.outstanding_bytes = pushes_.outstanding_bytes();

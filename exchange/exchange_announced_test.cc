@@ -143,7 +143,7 @@ TEST_F(ExchangeAnnouncedTest, KnowsNothingOfLanesThatHaveTakenOver) {
 
 class ExchangeAnnouncedUpdatesTest : public ExchangeAnnouncedTest {
  protected:
-  ExchangeAnnouncedUpdatesTest() : ExchangeAnnouncedTest(/*update_per_push=*/true) {}
+  ExchangeAnnouncedUpdatesTest() : ExchangeAnnouncedTest(SyncConfig::ASP) {}
 };
 
 // What comes too early is deferred then, and memory has nothing to do with it.

@@ -12,12 +12,12 @@ namespace {
 
 class BackupTest : public ExchangeTest {
  protected:
-  BackupTest() : ExchangeTest(/*update_per_push=*/false) {}
+  BackupTest() : ExchangeTest(SyncConfig::BACKUP) {}
 };
 
 class UpdatePerPushTest : public ExchangeTest {
  protected:
-  UpdatePerPushTest() : ExchangeTest(/*update_per_push=*/true) {}
+  UpdatePerPushTest() : ExchangeTest(SyncConfig::ASP) {}
 
   std::vector<Outgoing> Pull(uint64_t clock, Want want = Want::kAtLeast,
                              VirtualWorkerRun virtual_workers = {5, 2}) {

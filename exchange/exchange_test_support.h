@@ -53,9 +53,9 @@ class ExchangeTest : public testing::Test {
         exchange_(Options(CommConfig::BYTESCHEDULER, format, 2), table_, Sinks()) {}
   explicit ExchangeTest(const PushCodecConfig& codec)
       : table_(ExchangeTestTable()), exchange_(CodecOptions(codec), table_, Sinks()) {}
-  // Virtual workers 5 and 6, under a policy where pushes are updates or not.
-  explicit ExchangeTest(bool update_per_push)
-      : table_(ExchangeTestTable()), exchange_(SyncOptions(update_per_push), table_, Sinks()) {}
+  // Virtual workers 5 and 6.
+  explicit ExchangeTest(SyncConfig::Policy policy)
+      : table_(ExchangeTestTable()), exchange_(SyncOptions(policy), table_, Sinks()) {}
 
   // A worker that lets go of gradients, with a codec or none.
   struct LetsGo {
@@ -87,9 +87,9 @@ class ExchangeTest : public testing::Test {
     options.seed = 3;
     return options;
   }
-  ExchangeOptions SyncOptions(bool update_per_push) {
+  ExchangeOptions SyncOptions(SyncConfig::Policy policy) {
     ExchangeOptions options = Options(CommConfig::BYTESCHEDULER, CommConfig::FP32, 2);
-    options.update_per_push = update_per_push;
+    options.mode = SyncModeOf(policy);
     return options;
   }
   ExchangeOptions LetsGoOptions(const PushCodecConfig& codec) {

@@ -13,7 +13,7 @@ namespace {
 
 class ExchangeViewTest : public ExchangeTest {
  protected:
-  ExchangeViewTest() : ExchangeTest(/*update_per_push=*/false) {}
+  ExchangeViewTest() : ExchangeTest(SyncConfig::BSP) {}
 
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
   // The same, where lane 0 stands in for lane 1.
@@ -278,7 +278,7 @@ TEST_F(ExchangeViewTest, CutsWhatComesLaterByTheNewOwnersToo) {
 
 class ExchangeUpdateViewTest : public ExchangeTest {
  protected:
-  ExchangeUpdateViewTest() : ExchangeTest(/*update_per_push=*/true) {}
+  ExchangeUpdateViewTest() : ExchangeTest(SyncConfig::ASP) {}
 };
 
 // Weights that come meanwhile are not those that it is a gradient of.

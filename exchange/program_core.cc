@@ -7,7 +7,8 @@
 namespace tug {
 
 ProgramCore::ProgramCore(const JobConfig& config, ControlBoard& board)
-    : rules_{SyncModeOf(config.sync().policy()).update_per_push, config.train().steps()},
+    : steps_(config.train().steps()),
+      pulls_newest_(SyncModeOf(config.sync().policy()).pulls_newest()),
       board_(board) {}
 
 void ProgramCore::SetPlace(const WorkerPlace& place) {
@@ -25,8 +26,8 @@ void ProgramCore::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& s
 
 ProgramCore::Verdict ProgramCore::MayBegin(uint64_t clock) const {
   if (!orders_.go) return Verdict::kWait;
-  if (rules_.IsPastEnd(gate_, 0, clock)) return Verdict::kDone;
-  return rules_.MayBegin(gate_, clock) ? Verdict::kBegin : Verdict::kWait;
+  if (gate_.IsPastEnd(0, clock)) return Verdict::kDone;
+  return gate_.MayBegin(clock, steps_) ? Verdict::kBegin : Verdict::kWait;
 }
 
 ProgramCore::Verdict ProgramCore::TryBegin(uint64_t clock) {
@@ -48,7 +49,7 @@ PushRequest ProgramCore::PushAt(uint32_t block, uint64_t clock) const {
 // The last weights are those that the pushes of all programs have made.
 PullRequest ProgramCore::PullAt(uint32_t block, uint64_t clock) const {
   return {.block = block,
-          .want = rules_.update_per_push && !pulls_once_more() ? Want::kAtLeast : Want::kExact,
+          .want = pulls_newest_ && !pulls_once_more() ? Want::kAtLeast : Want::kExact,
           .version = pulls_once_more() ? gate_.last_clock : clock,
           .virtual_workers = {carried_[0], 1}};
 }

@@ -35,7 +35,7 @@ class ProgramCore {
   Verdict TryBegin(uint64_t clock);
   // No step is left, and the pushes of others change the weights still: the last ones are pulled
   // once more (BlockClocks::AllowLastPulls).
-  bool pulls_once_more() const { return rules_.update_per_push && done_; }
+  bool pulls_once_more() const { return pulls_newest_ && done_; }
   // In effect for the step that began last.
   const ExchangeSchedule& schedule() const { return schedule_; }
 
@@ -47,7 +47,8 @@ class ProgramCore {
   void Finish();
 
  private:
-  const StepRules rules_;
+  const uint64_t steps_;
+  const bool pulls_newest_;  // SyncMode
   ControlBoard& board_;
   std::vector<uint32_t> carried_ = {0};  // one virtual worker
   ControlBoard::Orders orders_;

@@ -133,7 +133,7 @@ void PullTable::Send(const OpenPull& pull, uint32_t partition) {
   if (holds_.has_value()) header.clock = holds_->Clock(part);
   header.virtual_worker = pull.request.virtual_workers.first;
   header.virtual_worker_count = pull.request.virtual_workers.count;
-  if (options_.update_per_push) header.token_count = pull.request.version;
+  if (!options_.mode.VersionAt(pull.request.version)) header.token_count = pull.request.version;
   Lease payload;
   if (header.codec == Codec::kRuns) {
     SendBuffers::Payload list = buffers_.Take(EncodedBytes(runs, false));
@@ -178,17 +178,16 @@ void PullTable::OnWeights(const Message& message, absl::Time now) {
   if (--pull->missing == 0) Complete(*pull);
 }
 
-// Where pushes are updates, an answer to the pull of the clock before may be of any version: one
-// that lacks this worker's own pushes, or runs further ahead of the slowest than may be. So may one
-// to a pull for other virtual workers, whom this worker no longer carries.
+// Where no version tells, an answer to the pull of the clock before may be of any version: one that
+// lacks this worker's own pushes, or runs further ahead of the slowest than may be. So may one to a
+// pull for other virtual workers, whom this worker no longer carries.
 bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) const {
-  if (options_.update_per_push) {
-    return weights.want == request.want && weights.token_count == request.version &&
-           weights.virtual_worker == request.virtual_workers.first &&
-           weights.virtual_worker_count == request.virtual_workers.count;
+  if (const std::optional<uint64_t> version = options_.mode.VersionAt(request.version)) {
+    return request.want == Want::kExact ? weights.version == *version : weights.version >= *version;
   }
-  return request.want == Want::kExact ? weights.version == request.version
-                                      : weights.version >= request.version;
+  return weights.want == request.want && weights.token_count == request.version &&
+         weights.virtual_worker == request.virtual_workers.first &&
+         weights.virtual_worker_count == request.virtual_workers.count;
 }
 
 // Also of weights that nothing waits for: they have left the lane's queue to us.
@@ -321,6 +320,12 @@ void PullTable::Complete(OpenPull& pull) {
   }
   pull.held.clear();
   sinks_.pulled(std::move(event));
+}
+
+bool PullTable::HasNothingOf(uint32_t block) const {
+  const OpenPull& pull = pulls_[block];
+  return std::none_of(pull.partitions.begin(), pull.partitions.end(),
+                      [](State state) { return state == State::kCopied || state == State::kHeld; });
 }
 
 // ---- time ----

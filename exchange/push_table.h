@@ -11,14 +11,17 @@
 #include "exchange/awaited.h"
 #include "exchange/partition_plan.h"
 #include "exchange/push_encoder.h"
+#include "exchange/push_payloads.h"
 #include "exchange/requests.h"
 #include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
+#include "exchange/uncommitted_pushes.h"
 #include "scheduler/credit_queue.h"
 
 namespace tug {
 
-// The pushes of an exchange that are not committed. Life of a partition of one:
+// The pushes of an exchange that are not committed: when they leave, under which credit, and when
+// they leave again. Life of a partition of one:
 //
 //   queued -> (policy, credit) -> sent -> received (credit returns) -> committed, or dropped
 //                 ^                  |
@@ -41,13 +44,11 @@ namespace tug {
 // protocol, which it has for what may find no memory, after its eager one.) Where every push is an
 // update, lanes defer for another reason, and what is deferred queues again instead.
 //
-// With comm.push_codec a partition is encoded when it is sent first (push_encoder.h), so that
+// With comm.push_codec a partition is encoded when it is sent first (push_payloads.h), so that
 // others are on their way meanwhile; but what an open push has not sent is encoded before another
 // one of the block and virtual worker comes, as residuals want it. It takes the credit of the
 // longest payload that it can have; with its codec `auto`, once it is encoded, of that which it
-// has. With `auto` it is seen then whether there is anything to encode; and the answers to what is
-// sent tell how fast the links are. One that is sent to tell it is answered, or sent again, before
-// anything else is encoded, which would keep the answer from being seen.
+// has.
 //
 // With frees_gradients a partition's frames are let go of when it is received, the gradient when
 // all are. A received one is asked for by its header alone, where others are sent again; a lane
@@ -84,128 +85,54 @@ class PushTable {
   void EncodeAllOf(uint32_t virtual_worker);
 
   // Not committed.
-  size_t open() const { return open_; }
+  size_t open() const { return pushes_.open(); }
   // Bytes that hold credit, and those that wait for it.
   uint64_t outstanding_bytes() const { return queue_.outstanding_bytes(); }
   uint64_t waiting_bytes() const { return queue_.waiting_bytes(); }
-  // Of the block's pushes; kNothing: all are committed. Looks at each of their partitions.
-  Awaited AwaitedOf(uint32_t block) const;
+  // As UncommittedPushes::AwaitedOf.
+  Awaited AwaitedOf(uint32_t block) const { return pushes_.AwaitedOf(block); }
 
  private:
-  enum class State : uint8_t {
-    kQueued,
-    kAnnounced,
-    kSent,
-    kReceived,
-    kDeferred,
-    kWanted,
-    kCommitted
-  };
-  struct PartitionPush {
-    State state = State::kQueued;
-    Codec codec = Codec::kNone;
-    CreditQueue::Ticket ticket = 0;  // until it is committed
-    uint64_t bytes = 0;              // of the payload at most: what it takes of the credit
-    Lease frames;                    // kFrames: the payload, once it is encoded
-    LinkRate::Sent sent = {};        // with comm.push_codec.auto
-    bool probes = false;             // not answered: it is sent to tell the rate of its link
-    uint64_t version = 0;            // of the weights that it is a gradient of
-    absl::Time due;                  // when it is sent again
-    absl::Duration patience;         // from the last sending to `due`
-    // Where the job is traced: when it came into the queue, and left it.
-    int64_t queued_ns = 0;
-    int64_t sent_ns = 0;
-  };
-  // A place in the table, used again by later pushes.
-  struct OpenPush {
-    PushRequest request;
-    std::shared_ptr<const PartitionPlan> plan;  // that it was cut by
-    std::vector<PartitionPush> partitions;      // as the plan's
-    EncodedPush encoded;
-    uint32_t uncommitted = 0;  // partitions; 0: the place is free
-    uint32_t unreceived = 0;   // partitions that are neither received nor committed
-    bool dropped = false;      // a partition at least
-    bool lost = false;         // the same, with frees_gradients
-    uint32_t next = kNone;     // another open push of the same block and virtual worker
-  };
-  static constexpr uint32_t kNone = ~uint32_t{0};
+  using State = PartitionPush::State;
   static constexpr uint64_t kAnnouncedClocks = 16;
   static constexpr int kMostPatience = 16;  // times comm.resend_ms
 
-  uint32_t TakePlace();
   // Cuts it by the plan, and puts it into the queue. `version_of`: PartitionPush.version of a
   // Partition.
   template <typename VersionOf>
   void Cut(uint32_t place, const VersionOf& version_of);
-  static const Partition& PartOf(const OpenPush& push, uint32_t partition) {
-    return push.plan->of_block(push.request.block)[partition];
-  }
-  // Of the weights that a part of a push is a gradient of, from those of the parts that the push
-  // was cut into before.
-  static uint64_t LowestVersion(std::span<const Partition> plan,
-                                std::span<const PartitionPush> pushes, const Partition& part);
-  // Head of the list of open pushes of a block and virtual worker.
-  uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
-  uint32_t Find(const WireHeader& header) const;
-  void ChooseCodec(const PushRequest& request, const Partition& part, PartitionPush& push) const;
-  // Of all partitions that have not been sent.
-  void EncodeAll(OpenPush& push);
-  void Encode(OpenPush& push, uint32_t partition);
-  TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
-  void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
-  // It leaves when its turn comes. REQUIRES: it holds no credit.
-  void QueueAgain(PartitionPush& part);
-  // Whether a partition whose turn has come is announced.
-  bool IsShort(const OpenPush& push, uint32_t partition) const;
-  void NoteDeferred(const OpenPush& push, uint32_t partition);
-  void Announce(OpenPush& push, uint32_t partition, absl::Time now);
-  // Of what was deferred or announced, and is not asked for.
-  void OfferAgain(OpenPush& push, uint32_t partition, absl::Time now);
-  // Whether the lane has it. REQUIRES: it was received.
-  void AskFor(OpenPush& push, uint32_t partition, absl::Time now);
+  void SendQueued(absl::Time now);
+  void Send(OpenPush& push, uint32_t partition, absl::Time now);
   void SendHeader(MessageKind kind, OpenPush& push, uint32_t partition, absl::Time now);
   WireHeader PushHeader(MessageKind kind, const OpenPush& push, uint32_t partition) const;
-  // With comm.push_codec.auto: it is about to leave; it has arrived.
-  void MeasureSending(OpenPush& push, uint32_t partition, absl::Time now);
-  void MeasureAnswer(OpenPush& push, uint32_t partition, absl::Time now);
-  // Nothing is learned of its next answer.
-  void ForgetSending(PartitionPush& part);
-  LinkRate::Moment MomentOf(absl::Time now) const;
-  void TraceQueued(PartitionPush& part) const;
-  void TraceSending(OpenPush& push, uint32_t partition);
-  void TraceAnswer(const OpenPush& push, uint32_t partition);
-  void SendQueued(absl::Time now);
-  // With comm.push_codec.auto: what is about to leave holds no more credit than it has bytes.
-  void HoldBytesOf(const PartitionPush& part);
-  // Of the payload. REQUIRES: it has been sent, or is about to be.
-  static uint64_t BytesOf(const PartitionPush& part) {
-    return part.codec == Codec::kFrames ? part.frames.size_bytes() : part.bytes;
-  }
-  void Send(OpenPush& push, uint32_t partition, absl::Time now);
-  Lease Payload(OpenPush& push, uint32_t partition);
-  bool Advance(uint32_t place, uint32_t partition, MessageKind answer, absl::Time now);
-  // With frees_gradients: it has been received. REQUIRES: not before, since it was cut.
-  void LetGo(OpenPush& push, uint32_t partition);
+  void StartWaiting(PartitionPush& part, absl::Time now);
+  // It leaves when its turn comes. REQUIRES: it holds no credit.
+  void QueueAgain(PartitionPush& part);
+  // What the lane has not answered is said again: the payload where it may lack it, else the
+  // header.
+  void Repeat(OpenPush& push, uint32_t partition, absl::Time now);
+  void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
+  // Whether the push's lane has lately deferred one: it is announced there when its turn comes.
+  bool IsShort(const OpenPush& push, uint32_t partition) const;
+  void OnDeferred(const OpenPush& push, uint32_t partition);
+  void Announce(OpenPush& push, uint32_t partition, absl::Time now);
+  // Takes an answer; false if it says nothing new.
+  bool Advance(OpenPush& push, uint32_t partition, MessageKind answer, absl::Time now);
   void SayReceived(OpenPush& push);
   void Finish(uint32_t place);
-  void Repeat(uint32_t place, uint32_t partition, absl::Time now);
 
   const ExchangeOptions& options_;
   const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
   PushEncoder& encoder_;
-  SendBuffers& buffers_;
   const SegmentVersions& versions_;
   ExchangeCounters& counters_;
   const absl::Duration resend_after_;
   CreditQueue queue_;  // item: place << 32 | partition
-  std::vector<std::unique_ptr<OpenPush>> places_;
-  std::vector<uint32_t> free_places_;
-  std::vector<std::vector<uint32_t>> heads_;             // by block and virtual worker: place
+  UncommittedPushes pushes_;
+  PushPayloads payloads_;
   absl::flat_hash_map<uint32_t, uint64_t> short_until_;  // by lane: clocks before are announced
-  size_t open_ = 0;
-  bool probes_ = false;  // nothing leaves until a partition's `probes` is answered
-  absl::Time next_due_ = absl::InfiniteFuture();  // nothing is due before
+  absl::Time next_due_ = absl::InfiniteFuture();         // nothing is due before
 };
 
 }  // namespace tug

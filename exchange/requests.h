@@ -17,6 +17,7 @@
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
 #include "proto/job.pb.h"
+#include "proto/sync_mode.h"
 #include "transport/transport.h"
 
 namespace tug {
@@ -37,9 +38,9 @@ struct ExchangeOptions {
   // For ExchangeCounters::encode_seconds, and what auto codecs go by; as `trace`. Without it
   // encoding takes no time, and links are measured by the `now` of calls.
   const TimeSource* time = nullptr;
-  // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
-  // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
-  bool update_per_push = false;
+  // Of the job's policy. Where versions tell no clock, a push says the version that came last of
+  // its segments, and the answer to a pull is known by the clock it repeats.
+  SyncMode mode = SyncModeOf(SyncConfig::BSP);
   // Of proto/placement_mode.h: what a lane has received of a push is let go of, and never sent
   // again. Then the lane is asked whether it has it (kPushAsked).
   bool frees_gradients = false;

@@ -2,7 +2,6 @@
 #define TUG_EXCHANGE_STEP_GATE_H_
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,35 +9,33 @@
 
 namespace tug {
 
-// The coordinator's orders on the steps of a worker's virtual workers.
+// The coordinator's orders on the steps of a worker's virtual workers, and the rules by which they
+// pass the gate. Every worker keeps to them, a program of its own too.
 struct StepGate {
   bool paused = true;          // no further step begins before it is known where steps end
   uint64_t final_version = 0;  // 0: not known
-  // Where every push is an update: the clocks at which virtual workers end, by index among those
-  // carried, and the largest of the job's. Empty: not known.
+  // The clocks at which virtual workers end, by index among those carried, and the largest of the
+  // job's. Empty: not known.
   std::vector<uint64_t> final_clocks = {};
   uint64_t last_clock = 0;
+
+  // Whether it is known where virtual workers end.
+  bool FinalKnown() const { return !final_clocks.empty(); }
+  // Whether a virtual worker, by index among those carried, takes no step at `clock`.
+  bool IsPastEnd(uint32_t index, uint64_t clock) const {
+    return FinalKnown() && clock >= final_clocks[index];
+  }
+  // Whether a step that is not past the end may begin. `steps`: train.steps, at which none begins
+  // before it is known where virtual workers end (coordinator/job_end.h).
+  bool MayBegin(uint64_t clock, uint64_t steps) const {
+    return FinalKnown() || !(paused || clock >= steps);
+  }
 };
 
 // The gate for the virtual workers of `carried`. It stays shut before `go`: earlier orders already
-// name the job's final version.
+// name the job's final version. Where the orders name no clocks, that version is all virtual
+// workers' last clock.
 StepGate GateOf(const ControlBoard::Orders& orders, std::span<const uint32_t> carried);
-
-// The rules of a job by which its workers pass the gate. Every worker keeps to them, a program of
-// its own too.
-struct StepRules {
-  bool update_per_push = false;  // of the job's policy
-  // train.steps. With update_per_push no step begins at this clock or later before it is known
-  // where virtual workers end (coordinator/job_end.h).
-  uint64_t steps = std::numeric_limits<uint64_t>::max();
-
-  // Whether it is known where virtual workers end.
-  bool FinalKnown(const StepGate& gate) const;
-  // Whether a virtual worker, by index among those carried, takes no step at `clock`.
-  bool IsPastEnd(const StepGate& gate, uint32_t index, uint64_t clock) const;
-  // Whether a step that is not past the end may begin.
-  bool MayBegin(const StepGate& gate, uint64_t clock) const;
-};
 
 }  // namespace tug
 

@@ -29,23 +29,27 @@ TEST(StepGateOf, TakesTheClocksOfThoseThatAreCarriedAndTheLastOfAll) {
   EXPECT_EQ(gate.last_clock, 9u);
 }
 
-TEST(StepRules, APauseHoldsStepsUntilTheEndIsKnown) {
-  const StepRules rules{.update_per_push = false, .steps = 9};
-  EXPECT_TRUE(rules.MayBegin({.paused = false}, 12)) << "the end is known in good time";
-  EXPECT_FALSE(rules.MayBegin({.paused = true}, 3));
-  EXPECT_TRUE(rules.MayBegin({.paused = true, .final_version = 5}, 3));
-  EXPECT_FALSE(rules.IsPastEnd({.final_version = 5}, 0, 4));
-  EXPECT_TRUE(rules.IsPastEnd({.final_version = 5}, 0, 5));
+TEST(StepGateOf, WithoutClocksAllEndAtTheFinalVersion) {
+  const StepGate gate = GateOf({.go = true, .pause = false, .final_version = 6}, kCarried);
+  EXPECT_EQ(gate.final_clocks, (std::vector<uint64_t>{6, 6}));
+  EXPECT_EQ(gate.last_clock, 6u);
+  EXPECT_FALSE(GateOf({.go = true, .pause = false}, kCarried).FinalKnown());
 }
 
-TEST(StepRules, VirtualWorkersEndAtClocksOfTheirOwnWherePushesAreUpdates) {
-  const StepRules rules{.update_per_push = true, .steps = 9};
-  EXPECT_TRUE(rules.MayBegin({.paused = false}, 8));
-  EXPECT_FALSE(rules.MayBegin({.paused = false}, 9));
+constexpr uint64_t kSteps = 9;
+
+TEST(StepGate, APauseHoldsStepsUntilTheEndIsKnown) {
+  EXPECT_TRUE(StepGate{.paused = false}.MayBegin(8, kSteps));
+  EXPECT_FALSE(StepGate{.paused = false}.MayBegin(9, kSteps));
+  EXPECT_FALSE(StepGate{.paused = true}.MayBegin(3, kSteps));
+  EXPECT_FALSE(StepGate{.paused = true}.IsPastEnd(0, 12));
+}
+
+TEST(StepGate, VirtualWorkersEndAtClocksOfTheirOwn) {
   const StepGate known{.paused = true, .final_version = 9, .final_clocks = {7, 12}};
-  EXPECT_TRUE(rules.MayBegin(known, 9));
-  EXPECT_TRUE(rules.IsPastEnd(known, 0, 7));
-  EXPECT_FALSE(rules.IsPastEnd(known, 1, 11));
+  EXPECT_TRUE(known.MayBegin(9, kSteps));
+  EXPECT_TRUE(known.IsPastEnd(0, 7));
+  EXPECT_FALSE(known.IsPastEnd(1, 11));
 }
 
 }  // namespace

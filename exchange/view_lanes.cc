@@ -93,7 +93,7 @@ ExchangeOptions ExchangeOptionsOf(const JobConfig& config, uint64_t job, const V
                                   PeerId self) {
   ExchangeOptions options{job, view.timeline(), view.number(), LaneNumberOfSegmentFor(view, self),
                           config.comm()};
-  options.update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
+  options.mode = SyncModeOf(config.sync().policy());
   options.frees_gradients = PlacementModeOf(config).frees_gradients;
   options.pull_lanes = PullLanesFor(view, self, config);
   options.block_names = BlockNames(view.blocks());

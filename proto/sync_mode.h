@@ -44,6 +44,15 @@ struct SyncMode {
   // The weights of version c stay as they are until all pushes of clock c are in, so that they may
   // be read where the lane has them.
   bool in_place;
+
+  // The version of weights that contain exactly the pushes of all clocks before this one. None
+  // where versions count pushes.
+  constexpr std::optional<uint64_t> VersionAt(uint64_t clock) const {
+    if (update_per_push) return std::nullopt;
+    return clock;
+  }
+  // Pulls are answered with the newest weights, not with those of one version.
+  constexpr bool pulls_newest() const { return update_per_push || skips_steps; }
 };
 
 inline constexpr SyncMode kSyncModes[] = {

@@ -52,7 +52,7 @@ void SimulatedWorker::Begin(const View& view) {
     if (!frozen()) LookForMail();
   });
   BuildCore(view, place);
-  parts_ = std::make_unique<ResidualParts>(core_->mode().update_per_push);
+  parts_ = std::make_unique<ResidualParts>(core_->mode());
   if (KeepsResiduals(config_)) RestoreResiduals(view, place);
 }
 
@@ -85,9 +85,11 @@ void SimulatedWorker::BuildCore(const View& view, const WorkerPlace& place) {
 }
 
 void SimulatedWorker::RestoreResiduals(const View& view, const WorkerPlace& place) {
-  for (const size_t i : ResidualsToRestore(view, place, core_->mode().update_per_push)) {
+  const auto checkpoint = world_.store.checkpoints.find(view.start_version());
+  if (view.restore_path().empty() || checkpoint == world_.store.checkpoints.end()) return;
+  const Manifest& manifest = checkpoint->second;
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
     const uint32_t virtual_worker = place.virtual_workers[i];
-    const Manifest& manifest = world_.store.checkpoints.at(view.start_version());
     if (!HasResidualsAt(manifest, virtual_worker, place.start_clocks[i])) continue;
     for (const ManifestFile& file : manifest.files()) {
       const auto stored = world_.store.residuals.find(file.name());

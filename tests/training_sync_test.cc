@@ -188,7 +188,7 @@ class TrainingSyncTest : public testing::Test {
     const SegmentTable& table = rig.table();
     ControlBoard board;
     ControlBoard::Orders orders{.go = true, .pause = false, .final_version = kSteps};
-    if (mode_.update_per_push) orders.final_clocks.assign(kVirtualWorkers, kSteps);
+    orders.final_clocks.assign(kVirtualWorkers, kSteps);
     board.SetOrders(orders);
     auto lane = std::make_unique<LaneTransport>(config_, table, std::move(hook), outcome);
     if (before) before(*lane);
@@ -198,7 +198,7 @@ class TrainingSyncTest : public testing::Test {
                                .view = 1,
                                .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
                                .comm = config_.comm(),
-                               .update_per_push = mode_.update_per_push},
+                               .mode = mode_},
                               table, std::move(lane));
       TrainingLoop loop({config_, carried, 0}, table, rig.model(), rig.sampler(), exchange, board);
       EXPECT_TRUE(loop.Run().ok());

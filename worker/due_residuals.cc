@@ -1,12 +1,20 @@
 #include "worker/due_residuals.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tug {
 
+bool DueResiduals::OnWeights(uint64_t version) {
+  weights_version_ = std::max(weights_version_, version);
+  return !options_.mode.VersionAt(version).has_value();
+}
+
 std::vector<uint64_t> DueResiduals::AtClock(uint32_t virtual_worker, uint64_t clock,
                                             uint64_t final_version) {
-  if (!options_.update_per_push) return Pass(virtual_worker, clock, final_version);
+  if (const std::optional<uint64_t> version = options_.mode.VersionAt(clock)) {
+    return Pass(virtual_worker, *version, final_version);
+  }
   const uint64_t version =
       final_version > 0 ? std::min(weights_version_, final_version - 1) : weights_version_;
   return Pass(virtual_worker, version, 0);

@@ -1,10 +1,11 @@
 #ifndef TUG_WORKER_DUE_RESIDUALS_H_
 #define TUG_WORKER_DUE_RESIDUALS_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
+
+#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -24,15 +25,16 @@ class DueResiduals {
   static constexpr uint64_t kMost = 8;
 
   struct Options {
-    uint64_t interval = 0;         // steps between checkpoints; 0: there is only the last one
-    uint64_t start_version = 0;    // where the timeline begins: nothing is due there
-    bool update_per_push = false;  // every push is an update
+    uint64_t interval = 0;       // steps between checkpoints; 0: there is only the last one
+    uint64_t start_version = 0;  // where the timeline begins: nothing is due there
+    SyncMode mode = SyncModeOf(SyncConfig::BSP);
   };
   explicit DueResiduals(const Options& options)
       : options_(options), weights_version_(options.start_version) {}
 
-  // Weights of `version` have come to the worker, between two steps.
-  void OnWeights(uint64_t version) { weights_version_ = std::max(weights_version_, version); }
+  // Weights of `version` have come to the worker, between two steps. Whether virtual workers pass
+  // versions with them.
+  bool OnWeights(uint64_t version);
   // The versions that are due of the virtual worker since it was asked last, ascending: what its
   // pushes leave out by now is of the newest, and there is nothing of those before, which it passed
   // at once. `final_version`: with which the job ends; 0: not known.

@@ -43,7 +43,7 @@ TEST(DueResiduals, OfAVirtualWorkerThatCameTheNewestAreDueAgain) {
 }
 
 TEST(DueResiduals, WherePushesAreUpdatesAVirtualWorkerPassesAVersionWithTheWeights) {
-  DueResiduals due({.interval = 5, .start_version = 10, .update_per_push = true});
+  DueResiduals due({.interval = 5, .start_version = 10, .mode = SyncModeOf(SyncConfig::ASP)});
   EXPECT_THAT(due.AtClock(0, 100, 0), IsEmpty());
   due.OnWeights(16);
   EXPECT_THAT(due.AtClock(0, 12, 0), ElementsAre(15));
@@ -54,7 +54,7 @@ TEST(DueResiduals, WherePushesAreUpdatesAVirtualWorkerPassesAVersionWithTheWeigh
 
 TEST(DueResiduals, WherePushesAreUpdatesTheLastVersionIsDueWithTheLastPushAlone) {
   for (const uint64_t final_version : {20, 22}) {
-    DueResiduals due({.interval = 5, .update_per_push = true});
+    DueResiduals due({.interval = 5, .mode = SyncModeOf(SyncConfig::ASP)});
     due.OnWeights(17);
     EXPECT_THAT(due.AtClock(0, 20, final_version), ElementsAre(5, 10, 15));
     EXPECT_EQ(due.AtEnd(0, final_version).back(), final_version);

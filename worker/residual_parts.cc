@@ -1,6 +1,7 @@
 #include "worker/residual_parts.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "proto/control.pb.h"
@@ -24,7 +25,6 @@ CheckpointPart NewestPart(const ResidualOrder& order, absl::Duration pause) {
 }
 
 void ResidualParts::OnView(const View& view, uint32_t node_id) {
-  if (update_per_push_) return;
   for (const WorkerAssignment& place : view.workers()) {
     for (int i = 0; i < place.virtual_workers_size(); ++i) {
       const uint32_t virtual_worker = place.virtual_workers(i);
@@ -32,9 +32,10 @@ void ResidualParts::OnView(const View& view, uint32_t node_id) {
         newest_kept_.erase(virtual_worker);
         continue;
       }
-      const uint64_t clock = place.start_clocks(i);
-      uint64_t& newest = newest_kept_.try_emplace(virtual_worker, clock).first->second;
-      newest = std::min(newest, clock);
+      const std::optional<uint64_t> version = mode_.VersionAt(place.start_clocks(i));
+      if (!version.has_value()) continue;
+      uint64_t& newest = newest_kept_.try_emplace(virtual_worker, *version).first->second;
+      newest = std::min(newest, *version);
       const auto parts = parts_.find(virtual_worker);
       if (parts != parts_.end()) parts->second.EraseAfter(newest);
     }

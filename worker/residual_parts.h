@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "checkpoint/part_report.h"
+#include "proto/sync_mode.h"
 #include "worker/worker_core.h"
 
 namespace tug {
@@ -17,9 +18,8 @@ class View;
 // Pure; not thread-safe.
 class ResidualParts {
  public:
-  // `update_per_push`: of the job's policy. Then versions are no clocks of virtual workers, and no
-  // part becomes void.
-  explicit ResidualParts(bool update_per_push) : update_per_push_(update_per_push) {}
+  // Where versions tell no clocks of virtual workers, no part becomes void.
+  explicit ResidualParts(const SyncMode& mode) : mode_(mode) {}
 
   // A new view of the timeline. Parts of virtual workers that other nodes carry from a clock on are
   // void after that clock, written or not, until a view gives them back to this node.
@@ -33,7 +33,7 @@ class ResidualParts {
   void OnHeard(const HeartbeatRequest& sent);
 
  private:
-  const bool update_per_push_;
+  const SyncMode mode_;
   std::map<uint32_t, PartReports> parts_;  // by virtual worker
   // By virtual worker that other nodes carry: the newest version of which a part is kept.
   std::map<uint32_t, uint64_t> newest_kept_;

@@ -41,7 +41,7 @@ class ResidualPartsTest : public testing::Test {
     parts_->OnView(view, kNode);
   }
 
-  std::optional<ResidualParts> parts_{std::in_place, /*update_per_push=*/false};
+  std::optional<ResidualParts> parts_{std::in_place, SyncModeOf(SyncConfig::BSP)};
 };
 
 TEST_F(ResidualPartsTest, OnlyTheNewestVersionOfAnOrderHasResiduals) {
@@ -80,7 +80,7 @@ TEST_F(ResidualPartsTest, PartsOfReassignedVirtualWorkersAreVoidUntilTheyComeBac
 }
 
 TEST_F(ResidualPartsTest, NoPartBecomesVoidWherePushesAreUpdates) {
-  parts_.emplace(/*update_per_push=*/true);
+  parts_.emplace(SyncModeOf(SyncConfig::ASP));
   Add(3, {10, 20});
   MoveTo(kNode + 1, 3, 12);
   EXPECT_EQ(Reported().size(), 2u);

@@ -12,7 +12,7 @@ namespace tug {
 ResidualWriter::ResidualWriter(Options options, const SegmentTable& table)
     : options_(std::move(options)),
       table_(table),
-      parts_(options_.update_per_push),
+      parts_(options_.mode),
       thread_([this] { Loop(); }) {}
 
 ResidualWriter::~ResidualWriter() {

@@ -14,6 +14,7 @@
 #include "exchange/requests.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "proto/sync_mode.h"
 #include "worker/residual_parts.h"
 #include "worker/worker_core.h"
 
@@ -28,7 +29,7 @@ class ResidualWriter {
     std::string run_dir;
     std::vector<std::string> block_names;
     uint32_t timeline = 1;
-    bool update_per_push = false;  // of the job's policy
+    SyncMode mode = SyncModeOf(SyncConfig::BSP);
   };
   // REQUIRES: `table` outlives the writer.
   ResidualWriter(Options options, const SegmentTable& table);

@@ -8,15 +8,6 @@
 #include "checkpoint/checkpoint.h"
 
 namespace tug {
-std::vector<size_t> ResidualsToRestore(const View& view, const WorkerPlace& place,
-                                       bool update_per_push) {
-  std::vector<size_t> restored;
-  if (view.restore_path().empty()) return restored;
-  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
-    if (update_per_push || place.start_clocks[i] == view.start_version()) restored.push_back(i);
-  }
-  return restored;
-}
 
 bool HasResidualsAt(const Manifest& manifest, uint32_t virtual_worker, uint64_t clock) {
   const auto& clocks = manifest.clocks();

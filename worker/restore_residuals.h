@@ -11,12 +11,10 @@
 #include "exchange/codec_choice.h"
 #include "exchange/requests.h"
 #include "exchange/segment_table.h"
-#include "exchange/worker_place.h"
 
 namespace tug {
 
 class Manifest;
-class View;
 
 // What a virtual worker's pushes had left out when a checkpoint was made.
 struct RestoredResiduals {
@@ -24,12 +22,8 @@ struct RestoredResiduals {
   std::string notice;                      // why it goes on without what there was; else empty
 };
 
-// The virtual workers of a place, by index, that may go on with the residuals of the checkpoint
-// that the view's timeline begins with. Where pushes are summed, a virtual worker whose start clock
-// is not that of the checkpoint went on elsewhere meanwhile.
-std::vector<size_t> ResidualsToRestore(const View& view, const WorkerPlace& place,
-                                       bool update_per_push);
-// Whether the residuals that a checkpoint has of a virtual worker are those at this clock.
+// Whether the residuals that a checkpoint has of a virtual worker are those at this clock: not if
+// it went on elsewhere since.
 bool HasResidualsAt(const Manifest& manifest, uint32_t virtual_worker, uint64_t clock);
 
 // Of the virtual worker that goes on at `clock`: nothing if the checkpoint in `folder` has nothing

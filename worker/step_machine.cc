@@ -7,30 +7,33 @@
 #include "base/check.h"
 
 namespace tug {
+namespace {
+
+std::vector<uint64_t> StartClocks(const StepMachineOptions& options) {
+  if (!options.start_clocks.empty()) return options.start_clocks;
+  return std::vector<uint64_t>(options.virtual_workers, options.start_version);
+}
+
+}  // namespace
 
 StepMachine::StepMachine(StepMachineOptions options)
     : options_(std::move(options)),
       window_(options_.window),
-      clocks_(options_.start_clocks),
+      clocks_(options_.mode, options_.steps, StartClocks(options_)),
+      evaluations_(options_.eval_interval, options_.mode, options_.eval_micro_batches),
       weights_(options_.blocks) {
   TUG_CHECK(options_.blocks > 0 && options_.virtual_workers > 0 && options_.micro_batches > 0 &&
             options_.local_steps > 0);
-  if (clocks_.empty()) clocks_.assign(options_.virtual_workers, options_.start_version);
-  TUG_CHECK_EQ(clocks_.size(), options_.virtual_workers);
-  if (const uint64_t interval = options_.eval_interval; interval > 0) {
-    for (const uint64_t clock : clocks_) {
-      const uint64_t version = options_.mode.update_per_push ? options_.start_version : clock;
-      eval_due_.push_back((version / interval + 1) * interval);
-    }
-  }
-  FindClock();
+  TUG_CHECK_EQ(clocks_.all().size(), options_.virtual_workers);
+  evaluations_.Begin(clocks_.all(), options_.start_version);
+  clock_ = clocks_.StepClock();
   for (Weights& weights : weights_) {
     weights.asked = clock_;
     if (window_.has_value()) weights.held = weights.open = false;
   }
   if (window_.has_value()) {
     TUG_CHECK(window_->blocks() == options_.blocks && options_.local_steps == 1 &&
-              !options_.mode.update_per_push && !options_.mode.skips_steps);
+              !options_.mode.pulls_newest());
   }
   EnterGate();
   MoveWindow();
@@ -76,49 +79,9 @@ StepMachine::Activity StepMachine::activity() const {
   return {now, block, clock_};
 }
 
-// ---- clocks ----
-
-bool StepMachine::AllFinished() const {
-  for (uint32_t v = 0; v < clocks_.size(); ++v) {
-    if (!Finished(v, clocks_[v])) return false;
-  }
-  return true;
-}
-
-// The lowest clock of those that go on; at the end the highest of all.
-void StepMachine::FindClock() {
-  clock_ = *std::max_element(clocks_.begin(), clocks_.end());
-  for (uint32_t v = 0; v < clocks_.size(); ++v) {
-    if (!Finished(v, clocks_[v])) clock_ = std::min(clock_, clocks_[v]);
-  }
-}
-
-PullOrder StepMachine::Order(uint32_t block, uint64_t clock,
-                             std::span<const uint64_t> clocks) const {
-  const auto count = static_cast<uint32_t>(clocks.size());
-  const auto takes = [&](uint32_t v) { return clocks[v] == clock && !Finished(v, clock); };
-  uint32_t first = 0;
-  while (first < count && !takes(first)) ++first;
-  if (first == count) return {block, clock, false};
-  uint32_t end = first + 1;
-  while (end < count && takes(end)) ++end;
-  return {block, clock, false, first, end - first};
-}
-
-PullOrder StepMachine::NextPull(uint32_t block) const {
-  std::vector<uint64_t> clocks = clocks_;
-  for (const uint32_t v : takers_) clocks[v] = clock_ + 1;
-  std::optional<uint64_t> lowest;
-  for (uint32_t v = 0; v < clocks.size(); ++v) {
-    if (!Finished(v, clocks[v])) lowest = std::min(lowest.value_or(clocks[v]), clocks[v]);
-  }
-  if (lowest.has_value()) return Order(block, *lowest, clocks);
-  if (options_.mode.update_per_push) return {block, gate_.last_clock, true};
-  return {block, *std::max_element(clocks.begin(), clocks.end()), false};
-}
-
-void StepMachine::Carry(const std::vector<Carried>& carried) {
-  TUG_CHECK(CanPutBack() && !carried.empty());
+void StepMachine::Carry(std::vector<uint64_t> clocks,
+                        std::span<const std::optional<uint32_t>> before, StepGate gate) {
+  TUG_CHECK(CanPutBack() && !clocks.empty() && before.size() == clocks.size());
   PutBackEvaluation();
   if (std::exchange(step_begun_, false)) begun_ = begun_before_;
   takers_.clear();
@@ -131,23 +94,8 @@ void StepMachine::Carry(const std::vector<Carried>& carried) {
       weights = {.open = false, .clock = kNever};
     }
   }
-  std::vector<uint64_t> clocks;
-  std::vector<uint64_t> due;
-  for (const Carried& one : carried) {
-    clocks.push_back(one.clock);
-    if (options_.eval_interval == 0) continue;
-    if (one.before.has_value()) {
-      due.push_back(eval_due_[*one.before]);
-    } else {  // the evaluation at its clock may not have been reported
-      const uint64_t version = options_.mode.update_per_push ? version_ : one.clock;
-      const uint64_t intervals = (version + options_.eval_interval - 1) / options_.eval_interval;
-      due.push_back(std::max<uint64_t>(intervals, 1) * options_.eval_interval);
-    }
-  }
-  clocks_ = std::move(clocks);
-  eval_due_ = std::move(due);
-  gate_.paused = true;
-  gate_.final_clocks.clear();
+  evaluations_.Carry(clocks, before, version_);
+  clocks_.Carry(std::move(clocks), std::move(gate));
   pulls_.clear();
   EnterBoundary();
   MoveWindow();
@@ -157,8 +105,9 @@ void StepMachine::Carry(const std::vector<Carried>& carried) {
 
 bool StepMachine::Fits(const Weights& weights) const {
   if (!weights.held || weights.open) return false;
-  if (NeedExact()) return weights.exact && weights.clock == gate_.last_clock;
-  return weights.clock == clock_;
+  if (!evaluating_last_) return weights.clock == clock_;
+  const PullOrder last = clocks_.LastOrder(0);
+  return weights.clock == last.clock && weights.exact == last.exact;
 }
 
 bool StepMachine::IsFresh() const {
@@ -169,8 +118,7 @@ bool StepMachine::IsFresh() const {
 void StepMachine::OnWeights(uint32_t block, uint64_t lowest, uint64_t highest) {
   Weights& weights = weights_[block];
   weights.open = false;
-  // Where pushes are updates, versions say nothing of clocks: what came is what was asked for.
-  weights.clock = options_.mode.update_per_push ? weights.asked : lowest;
+  weights.clock = options_.mode.skips_steps ? lowest : weights.asked;
   weights.highest = highest;
   if (block == 0) version_ = lowest;
   if (!IsFresh() || state_ == State::kFinished) return;
@@ -182,8 +130,7 @@ void StepMachine::OnWeights(uint32_t block, uint64_t lowest, uint64_t highest) {
   if (state_ == State::kGate) return;
   // The step's first weights: an evaluation may be due on them.
   const bool at_the_beginning = state_ == State::kStep && block == 0 && compute_.block == 0;
-  if (at_the_beginning && options_.mode.update_per_push && Fits(weights) &&
-      SeekDueEvaluation(version_)) {
+  if (at_the_beginning && Fits(weights) && SeekDueEvaluation(version_)) {
     state_ = State::kEvaluation;
   }
   if (!Fits(weights)) PullMisfits();
@@ -196,11 +143,7 @@ void StepMachine::SkipIfBehind() {
   }
   if (newest == clock_) return;
   PutBackEvaluation();
-  for (uint32_t v = 0; v < clocks_.size(); ++v) {
-    if (clocks_[v] >= newest) continue;
-    skipped_.push_back({v, clocks_[v], newest});
-    clocks_[v] = newest;
-  }
+  clocks_.SkipTo(newest, skipped_);
   step_begun_ = false;
   clock_ = newest;
 }
@@ -208,7 +151,7 @@ void StepMachine::SkipIfBehind() {
 // What was computed of it is void.
 void StepMachine::PutBackEvaluation() {
   if (state_ != State::kEvaluation || evaluating_last_) return;
-  eval_due_[compute_.virtual_worker] = compute_.clock;
+  evaluations_.PutBack({compute_.virtual_worker, compute_.clock});
 }
 
 std::vector<SkippedSteps> StepMachine::TakeSkipped() { return std::exchange(skipped_, {}); }
@@ -251,7 +194,8 @@ std::span<const BlockWindow::Use> StepMachine::Window() {
 PullOrder StepMachine::OrderOf(const BlockWindow::Use& use) const {
   const bool ends_step =
       compute_.micro_batch + 1 == options_.micro_batches && taker_ + 1 == takers_.size();
-  return use.next_pass && ends_step ? NextPull(use.block) : CurrentPull(use.block);
+  return use.next_pass && ends_step ? clocks_.OrderAfter(use.block, clock_, takers_)
+                                    : CurrentPull(use.block);
 }
 
 void StepMachine::MoveWindow() {
@@ -280,46 +224,37 @@ void StepMachine::OnDropped() {
 // ---- between steps ----
 
 void StepMachine::SetGate(StepGate gate) {
-  gate_ = std::move(gate);
-  TUG_CHECK(gate_.final_clocks.empty() || gate_.final_clocks.size() == clocks_.size());
+  clocks_.SetGate(std::move(gate));
   if (state_ == State::kGate) PassGateIfOpen();
   MoveWindow();
 }
 
-uint32_t StepMachine::EvalMicroBatches(uint32_t virtual_worker) const {
-  return options_.eval_micro_batches ? options_.eval_micro_batches(virtual_worker, evaluating_last_)
-                                     : 0;
+void StepMachine::SetGate(bool paused, uint64_t final_version) {
+  SetGate(GateOf({.go = true, .pause = paused, .final_version = final_version},
+                 std::vector<uint32_t>(clocks_.all().size())));
 }
 
 bool StepMachine::SeekDueEvaluation(uint64_t version) {
-  while (!eval_due_.empty()) {
-    const auto first = std::min_element(eval_due_.begin(), eval_due_.end());
-    // The evaluation of the final version is the last one.
-    if (*first > version || (FinalKnown() && *first >= gate_.final_version)) return false;
-    const auto v = static_cast<uint32_t>(first - eval_due_.begin());
-    compute_ = {ComputePhase::kEvaluate, *first, v, 0, 0};
-    *first += options_.eval_interval;
-    if (EvalMicroBatches(v) > 0) return true;
-  }
-  return false;
+  const auto due = evaluations_.TakeDue(version, clocks_.gate());
+  if (due.has_value())
+    compute_ = {ComputePhase::kEvaluate, due->version, due->virtual_worker, 0, 0};
+  return due.has_value();
 }
 
 bool StepMachine::SeekLastEvaluation(uint32_t virtual_worker) {
-  const uint64_t version = options_.mode.update_per_push ? gate_.final_version : clock_;
-  for (uint32_t v = virtual_worker; v < clocks_.size(); ++v) {
-    if (EvalMicroBatches(v) == 0) continue;
-    compute_ = {ComputePhase::kEvaluate, version, v, 0, 0};
-    return true;
-  }
-  return false;
+  const auto next = evaluations_.NextOfLast(virtual_worker, clocks_.all().size());
+  if (!next.has_value()) return false;
+  compute_ = {ComputePhase::kEvaluate, clocks_.gate().final_version, *next, 0, 0};
+  return true;
 }
 
 // Between two steps: the evaluation that is due, then the gate.
 void StepMachine::EnterBoundary() {
-  FindClock();
+  clock_ = clocks_.StepClock();
   if (options_.mode.skips_steps) SkipIfBehind();
   evaluating_last_ = false;
-  if (!options_.mode.update_per_push && SeekDueEvaluation(clock_)) {
+  const std::optional<uint64_t> version = options_.mode.VersionAt(clock_);
+  if (version.has_value() && SeekDueEvaluation(*version)) {
     state_ = State::kEvaluation;
     PullMisfits();
     return;
@@ -333,9 +268,9 @@ void StepMachine::EnterGate() {
 }
 
 void StepMachine::PassGateIfOpen() {
-  FindClock();
-  if (AllFinished()) return End();
-  if (Rules().MayBegin(gate_, clock_)) BeginStep();
+  clock_ = clocks_.StepClock();
+  if (clocks_.AllFinished()) return End();
+  if (clocks_.MayBegin(clock_)) BeginStep();
 }
 
 void StepMachine::End() {
@@ -348,16 +283,11 @@ void StepMachine::BeginStep() {
   state_ = State::kStep;
   step_begun_ = true;
   begun_before_ = std::exchange(begun_, clock_);
-  takers_.clear();
-  for (uint32_t v = 0; v < clocks_.size(); ++v) {
-    if (clocks_[v] == clock_ && !Finished(v, clocks_[v])) takers_.push_back(v);
-  }
+  takers_ = clocks_.TakersOf(clock_);
   taker_ = 0;
   compute_ = {ComputePhase::kForward, clock_, takers_[0], 0, 0};
   PullMisfits();
-  if (options_.mode.update_per_push && Fits(weights_[0]) && SeekDueEvaluation(version_)) {
-    state_ = State::kEvaluation;
-  }
+  if (Fits(weights_[0]) && SeekDueEvaluation(version_)) state_ = State::kEvaluation;
 }
 
 // ---- computations ----
@@ -384,7 +314,9 @@ StepEffects StepMachine::AfterCompute() {
 StepEffects StepMachine::AfterEvaluate() {
   if (++compute_.block < options_.blocks) return {};
   compute_.block = 0;
-  if (++compute_.micro_batch < EvalMicroBatches(compute_.virtual_worker)) return {};
+  const uint32_t micro_batches =
+      evaluations_.MicroBatchesOf(compute_.virtual_worker, evaluating_last_);
+  if (++compute_.micro_batch < micro_batches) return {};
   StepEffects effects;
   effects.evaluation_done = true;
   if (evaluating_last_) {
@@ -419,7 +351,7 @@ StepEffects StepMachine::AfterBackward() {
       effects.drop = compute_.block;
       weights_[compute_.block] = {.held = false, .open = false};
     } else if (last_taker) {
-      effects.pull = NextPull(compute_.block);
+      effects.pull = clocks_.OrderAfter(compute_.block, clock_, takers_);
       weights_[compute_.block] = {
           .open = true, .asked = effects.pull->clock, .exact = effects.pull->exact};
     }
@@ -441,7 +373,7 @@ StepEffects StepMachine::AfterBackward() {
   }
   compute_.local_step = 0;
   effects.virtual_worker_done = true;
-  clocks_[compute_.virtual_worker] = clock_ + 1;
+  clocks_.OnTaken(compute_.virtual_worker, clock_);
   if (!last_taker) {
     compute_.virtual_worker = takers_[++taker_];
     return effects;

@@ -23,15 +23,15 @@
 // the last virtual worker leaves of no use is dropped before it.
 //
 // What differs by policy (proto/sync_mode.h):
-//   skips_steps      Weights may come of a later version v than was asked for. As long as nothing
-//                    of the step is pushed, it becomes v: what is here of earlier versions is
-//                    pulled again. (It cannot come later: only the first forward pass waits.)
-//   update_per_push  Virtual workers end at clocks of their own. An evaluation is due when the
-//                    weights of a step have come to its version, and reads those. The last one
-//                    needs the weights that all pushes have made: they are pulled anew, exactly.
+//   skips_steps  Weights may come of a later version v than was asked for. As long as nothing of
+//   the
+//                step is pushed, it becomes v: what is here of earlier versions is pulled again.
+//                (It cannot come later: only the first forward pass waits.)
+//   VersionAt    Where a clock tells no version, an evaluation is due when the weights of a step
+//                have come to its version, and reads those. The last one needs the weights that all
+//                pushes have made: they are pulled anew, exactly.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,6 +39,8 @@
 #include "exchange/step_gate.h"
 #include "model/block_window.h"
 #include "proto/sync_mode.h"
+#include "worker/carried_clocks.h"
+#include "worker/evaluation_schedule.h"
 
 namespace tug {
 
@@ -64,27 +66,12 @@ struct StepMachineOptions {
   SyncMode mode = SyncModeOf(SyncConfig::BSP);
   uint64_t start_version = 0;
   std::vector<uint64_t> start_clocks = {};  // by carried virtual worker; empty: start_version
-  // StepRules::steps
-  uint64_t steps = ~uint64_t{0};
-  uint64_t eval_interval = 0;  // 0 = only at the end
-  // Micro-batches of an evaluation, by carried virtual worker and whether it is the last one.
-  std::function<uint32_t(uint32_t virtual_worker, bool last)> eval_micro_batches = {};
+  uint64_t steps = ~uint64_t{0};            // train.steps (StepGate::MayBegin)
+  uint64_t eval_interval = 0;               // 0 = only at the end
+  EvaluationSchedule::MicroBatches eval_micro_batches = {};
   // Of as many blocks; none: all weights are kept. REQUIRES: one local step, and a mode in which
   // pushes are summed and no steps are skipped.
   std::optional<BlockWindow> window = {};
-};
-
-// Weights of a block to be asked for.
-struct PullOrder {
-  uint32_t block = 0;
-  uint64_t clock = 0;  // that is to begin with them
-  bool exact = false;  // update_per_push: with all pushes before it, and no others
-  // Of those that take the step at that clock the first contiguous run, by index among those
-  // carried. Others may have come to their end before it. If none takes it: any.
-  uint32_t first_taker = 0;
-  uint32_t takers = 1;
-
-  friend bool operator==(const PullOrder&, const PullOrder&) = default;
 };
 
 // Weights of a block to be let go of.
@@ -93,15 +80,6 @@ struct DropOrder {
   bool open = false;  // they are not here: nothing shall come of the pull
 
   friend bool operator==(const DropOrder&, const DropOrder&) = default;
-};
-
-// Steps of a virtual worker that are not taken: [first, end).
-struct SkippedSteps {
-  uint32_t virtual_worker = 0;  // index among those carried
-  uint64_t first = 0;
-  uint64_t end = 0;
-
-  friend bool operator==(const SkippedSteps&, const SkippedSteps&) = default;
 };
 
 // Effects of a finished computation, in the order they are to be carried out.
@@ -135,7 +113,7 @@ class StepMachine {
   // The block's weights for what comes now, a step at clock() or the last evaluation: requested at
   // the beginning, or again when what is here does not suffice.
   PullOrder CurrentPull(uint32_t block) const {
-    return NeedExact() ? PullOrder{block, gate_.last_clock, true} : Order(block, clock_, clocks_);
+    return evaluating_last_ ? clocks_.LastOrder(block) : clocks_.Order(block, clock_);
   }
   // What it is at, for people who watch. `block`: the one that it computes, or awaits.
   struct Activity {
@@ -150,7 +128,7 @@ class StepMachine {
   bool evaluating_last() const { return evaluating_last_; }
 
   // The block's weights are here; lowest and highest version of its parts, in steps of the job
-  // (update_per_push: updates by the number of virtual workers, rounded down).
+  // (StepOfVersion).
   void OnWeights(uint32_t block, uint64_t lowest, uint64_t highest);
   void OnWeights(uint32_t block, uint64_t version) { OnWeights(block, version, version); }
   void OnPulling();
@@ -159,21 +137,19 @@ class StepMachine {
   // The gate; shut until the first call. A step in progress goes on. Without a final clock, steps
   // begin freely unless paused.
   void SetGate(StepGate gate);
-  void SetGate(bool paused, uint64_t final_version) { SetGate(StepGate{paused, final_version}); }
+  // All end at that version; 0: not known.
+  void SetGate(bool paused, uint64_t final_version);
   // What was skipped since this was asked last. Whatever was computed of the step in progress is
   // void then.
   std::vector<SkippedSteps> TakeSkipped();
 
   // Nothing of the step in progress, if there is one, has been pushed: it can be taken again.
   bool CanPutBack() const { return !step_begun_ || IsFresh(); }
-  // The virtual workers carried become others; the gate is shut until it is set again, and all
-  // weights are pulled anew. A step in progress is put back: what was computed of it is void.
-  // REQUIRES: CanPutBack.
-  struct Carried {
-    uint64_t clock = 0;              // of its next step
-    std::optional<uint32_t> before;  // its index so far, if it was carried
-  };
-  void Carry(const std::vector<Carried>& carried);
+  // The virtual workers carried become others, and all weights are pulled anew. A step in progress
+  // is put back: what was computed of it is void. By index the clocks of their next steps, and
+  // `before` their index so far, if they were carried. `gate`: theirs. REQUIRES: CanPutBack.
+  void Carry(std::vector<uint64_t> clocks, std::span<const std::optional<uint32_t>> before,
+             StepGate gate = {});
 
   // The step in progress or next; and whether one is in progress.
   uint64_t clock() const { return clock_; }
@@ -181,9 +157,9 @@ class StepMachine {
   // The last step begun, if any, and not put back.
   std::optional<uint64_t> begun() const { return begun_; }
   // Of the next step of a carried virtual worker.
-  uint64_t next_clock(uint32_t virtual_worker) const { return clocks_[virtual_worker]; }
+  uint64_t next_clock(uint32_t virtual_worker) const { return clocks_.all()[virtual_worker]; }
   // The order to pause has been taken: no further step begins before the final version is known.
-  bool paused() const { return gate_.paused; }
+  bool paused() const { return clocks_.gate().paused; }
 
  private:
   enum class State { kEvaluation, kGate, kStep, kFinished };
@@ -202,17 +178,6 @@ class StepMachine {
   void BeginStep();
   // The end: the last evaluation, if it is still to be made.
   void End();
-  StepRules Rules() const { return {options_.mode.update_per_push, options_.steps}; }
-  bool FinalKnown() const { return Rules().FinalKnown(gate_); }
-  bool Finished(uint32_t virtual_worker, uint64_t clock) const {
-    return Rules().IsPastEnd(gate_, virtual_worker, clock);
-  }
-  bool AllFinished() const;
-  void FindClock();
-  // For `clock`, where the next clocks of those carried are these.
-  PullOrder Order(uint32_t block, uint64_t clock, std::span<const uint64_t> clocks) const;
-  // The clock that follows the step in progress.
-  PullOrder NextPull(uint32_t block) const;
   bool Fits(const Weights& weights) const;
   // The block that the computation to come reads beside its own.
   std::optional<uint32_t> AlsoRead() const;
@@ -229,8 +194,6 @@ class StepMachine {
   // The window's part of that: what is wanted of a block is what this returns.
   PullOrder OrderOf(const BlockWindow::Use& use) const;
   std::span<const BlockWindow::Use> Window();
-  bool NeedExact() const { return evaluating_last_ && options_.mode.update_per_push; }
-  uint32_t EvalMicroBatches(uint32_t virtual_worker) const;
   // Puts compute_ on an evaluation that is due at `version` of the weights; false if none is.
   bool SeekDueEvaluation(uint64_t version);
   // Puts compute_ on the last evaluation's share of the first virtual worker from this one on that
@@ -245,15 +208,14 @@ class StepMachine {
   std::optional<BlockWindow> window_;
   State state_ = State::kGate;
   uint64_t clock_ = 0;
-  std::vector<uint64_t> clocks_;    // by carried virtual worker
-  std::vector<uint64_t> eval_due_;  // by carried virtual worker: version of the next evaluation
-  std::vector<uint32_t> takers_;    // of the step in progress
-  size_t taker_ = 0;                // whose turn it is
+  CarriedClocks clocks_;
+  EvaluationSchedule evaluations_;
+  std::vector<uint32_t> takers_;  // of the step in progress
+  size_t taker_ = 0;              // whose turn it is
   bool step_begun_ = false;
   std::optional<uint64_t> begun_;
   std::optional<uint64_t> begun_before_;  // that one
   Compute compute_;
-  StepGate gate_;
   bool evaluating_last_ = false;  // the evaluation under way, or done, is that of the final version
   std::vector<Weights> weights_;  // by block
   uint64_t version_ = 0;          // of block 0, as it came last

@@ -87,7 +87,7 @@ class RandomJob {
       }
     }
     for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
-      const uint64_t end = mode_.update_per_push ? gate.final_clocks[v] : gate.final_version;
+      const uint64_t end = gate.final_clocks[v];
       EXPECT_EQ(taken_[v], std::max(end, options_.start_clocks[v]));
     }
   }
@@ -127,7 +127,10 @@ class RandomJob {
       gate.final_clocks.push_back(machine.next_clock(v) + 1 + Below(3));
       gate.last_clock = std::max(gate.last_clock, gate.final_clocks.back() + Below(2));
     }
-    if (!mode_.update_per_push) gate.final_clocks.clear();
+    if (!mode_.update_per_push) {
+      gate.final_clocks.assign(options_.virtual_workers, gate.final_version);
+      gate.last_clock = gate.final_version;
+    }
     return gate;
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 
 namespace tug {
 namespace {
+
+// One virtual worker stays, another one comes.
+const std::optional<uint32_t> kTakenOver[] = {0, std::nullopt};
 
 StepMachineOptions Options() {
   StepMachineOptions options;
@@ -281,7 +285,7 @@ TEST(StepMachine, TakesOverAVirtualWorkerAtTheClockWhereItWasLost) {
   EXPECT_EQ(RunUntilBlocked(machine), "E000+evaluated ");
   ASSERT_EQ(machine.next(), StepMachine::Next::kWaitGate);
   // The lost one had pushed clock 0, and nothing of clock 1.
-  machine.Carry({{.clock = 2, .before = 0}, {.clock = 1}});
+  machine.Carry({2, 1}, kTakenOver);
   EXPECT_EQ(machine.clock(), 1u);
   machine.SetGate(false, 3);
   EXPECT_EQ(machine.next(), StepMachine::Next::kPull);
@@ -309,7 +313,7 @@ TEST(StepMachine, AStepThatHasPushedNothingIsPutBackForOneThatWasTakenOver) {
   ASSERT_EQ(machine.next(), StepMachine::Next::kWaitWeights);
   ASSERT_TRUE(machine.in_step() && machine.CanPutBack());
 
-  machine.Carry({{.clock = 1, .before = 0}, {.clock = 0}});
+  machine.Carry({1, 0}, kTakenOver);
   machine.SetGate(false, 0);
   EXPECT_EQ(machine.clock(), 0u);
   EXPECT_EQ(machine.begun(), 0u);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/step_machine.h"
@@ -110,7 +112,7 @@ TEST(StepMachineWindow, GivesUpWhatWasAskedForWhenOthersAreCarried) {
   while (machine.next() == StepMachine::Next::kPull) machine.OnPulling();
   machine.OnWeights(0, 0);
   ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
-  machine.Carry({{.clock = 4, .before = 0}, {.clock = 3}});
+  machine.Carry({4, 3}, std::vector<std::optional<uint32_t>>{0, std::nullopt});
   std::vector<DropOrder> drops;
   while (machine.next() == StepMachine::Next::kDrop) {
     drops.push_back(machine.drop());
@@ -158,7 +160,7 @@ class RandomWorker {
     for (int turn = 0; machine.next() != StepMachine::Next::kFinished; ++turn) {
       ASSERT_LT(turn, 100000) << "comes to no end";
       if (turn > 100 && (Below(20) == 0 || machine.next() == StepMachine::Next::kWaitGate)) {
-        machine.SetGate({.paused = true, .final_version = end});
+        machine.SetGate(true, end);
       }
       if (machine.next() == StepMachine::Next::kWaitGate) machine.SetGate({.paused = false});
       if (Below(60) == 0 && carries_ < 3 && machine.CanPutBack()) Carry(machine);
@@ -235,12 +237,15 @@ class RandomWorker {
   }
   void Carry(StepMachine& machine) {
     ++carries_;
-    std::vector<StepMachine::Carried> carried;
+    std::vector<uint64_t> clocks;
+    std::vector<std::optional<uint32_t>> before;
     for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
-      carried.push_back({.clock = machine.next_clock(v), .before = v});
+      clocks.push_back(machine.next_clock(v));
+      before.emplace_back(v);
     }
-    carried.back() = {.clock = options_.start_version + Below(3)};
-    machine.Carry(carried);
+    clocks.back() = options_.start_version + Below(3);
+    before.back() = std::nullopt;
+    machine.Carry(std::move(clocks), before);
   }
 
   std::mt19937_64 random_;

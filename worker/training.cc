@@ -177,10 +177,9 @@ absl::Status Training::Build(const View& view) {
         predicted.predicted_memory_bytes() +
         PredictResidualCopyBytes(config.comm().push_codec(), view.blocks(), *table_));
     const StartThreadsOn io(cores_.io);
-    residuals_.emplace(
-        ResidualWriter::Options{registered_.run_dir(), BlockNames(view.blocks()), view.timeline(),
-                                SyncModeOf(config.sync().policy()).update_per_push},
-        *table_);
+    residuals_.emplace(ResidualWriter::Options{registered_.run_dir(), BlockNames(view.blocks()),
+                                               view.timeline(), SyncModeOf(config.sync().policy())},
+                       *table_);
     options.residuals = &*residuals_;
     options.view = view.number();
   }
@@ -356,11 +355,11 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
 // checkpoint may be gone.
 absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
   bool any = false;
-  const bool update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
   const bool amid = view.number() != view.placement();
   const std::vector<std::string> names = BlockNames(view.blocks());
   const CodecChoice codecs(registered_.config().comm().push_codec(), names);
-  for (const size_t i : ResidualsToRestore(view, place, update_per_push)) {
+  if (view.restore_path().empty()) return any;
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
     const uint32_t virtual_worker = place.virtual_workers[i];
     const uint64_t clock = place.start_clocks[i];
     absl::StatusOr<RestoredResiduals> restored =

@@ -25,8 +25,7 @@ WorkerCore::WorkerCore(Options options, WorkerActions& actions, ControlBoard& bo
                     options_.config.optimizer().clip() == OptimizerConfig::GLOBAL),
       virtual_workers_(options_.virtual_workers),
       machine_(MachineOptions()),
-      due_residuals_({options_.config.checkpoint().interval(), options_.start_version,
-                      mode_.update_per_push}) {}
+      due_residuals_({options_.config.checkpoint().interval(), options_.start_version, mode_}) {}
 
 StepMachineOptions WorkerCore::MachineOptions() const {
   StepMachineOptions machine;
@@ -69,9 +68,8 @@ WorkerCore::Next WorkerCore::next() const {
 absl::Status WorkerCore::TakeOrders() {
   RETURN_IF_ERROR(board_.cancelled());
   const bool changed = board_.TakeOrders(orders_);
-  const uint32_t view = view_;
   RETURN_IF_ERROR(TakePlace());
-  if (changed || view_ != view) machine_.SetGate(GateOf(orders_, virtual_workers_));
+  if (changed) machine_.SetGate(GateOf(orders_, virtual_workers_));
   Publish({.started = machine_.begun().has_value(),
            .clock = machine_.begun().value_or(0),
            .pausing = orders_.pause});
@@ -90,24 +88,24 @@ absl::Status WorkerCore::TakePlace() {
   WorkerPlace place = board_.place();
   view_ = orders_.view;
   if (place.virtual_workers == virtual_workers_) return absl::OkStatus();
-  std::vector<StepMachine::Carried> carried;
+  std::vector<uint64_t> clocks;
   std::vector<std::optional<uint32_t>> before;
   for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
     const auto had =
         std::find(virtual_workers_.begin(), virtual_workers_.end(), place.virtual_workers[i]);
     if (had == virtual_workers_.end()) {
       before.emplace_back(std::nullopt);
-      carried.push_back({.clock = place.start_clocks[i]});
+      clocks.push_back(place.start_clocks[i]);
     } else {
       before.emplace_back(static_cast<uint32_t>(had - virtual_workers_.begin()));
-      carried.push_back({.clock = machine_.next_clock(*before.back()), .before = before.back()});
+      clocks.push_back(machine_.next_clock(*before.back()));
     }
   }
   virtual_workers_ = std::move(place.virtual_workers);
   actions_.Carry(virtual_workers_, before);
   VoidShares();
   held_.clear();
-  machine_.Carry(carried);
+  machine_.Carry(std::move(clocks), before, GateOf(orders_, virtual_workers_));
   for (uint32_t index = 0; index < before.size(); ++index) {
     if (before[index].has_value()) continue;
     due_residuals_.Forget(virtual_workers_[index]);
@@ -156,7 +154,7 @@ bool WorkerCore::EvaluationDue(uint64_t version) const {
 
 // Under BSP only one version fits; under the other policies lanes serve the newest.
 void WorkerCore::Pull(const PullOrder& order, bool whole) {
-  const bool newest = (mode_.update_per_push && !order.exact) || mode_.skips_steps;
+  const bool newest = mode_.pulls_newest() && !order.exact;
   actions_.Pull({.block = order.block,
                  .want = newest ? Want::kAtLeast : Want::kExact,
                  .version = order.clock,
@@ -169,8 +167,7 @@ void WorkerCore::PullWhole(uint32_t block) { Pull(machine_.CurrentPull(block), /
 
 absl::Status WorkerCore::OnWeights(uint32_t block, const OpenRequests::Versions& versions) {
   const uint64_t lowest = StepOfVersion(options_.config, versions.lowest);
-  if (block == 0 && mode_.update_per_push) {
-    due_residuals_.OnWeights(lowest);
+  if (block == 0 && due_residuals_.OnWeights(lowest)) {
     for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
       RETURN_IF_ERROR(SaveResidualsAt(i, machine_.next_clock(i)));
     }
@@ -180,8 +177,8 @@ absl::Status WorkerCore::OnWeights(uint32_t block, const OpenRequests::Versions&
 }
 
 bool WorkerCore::AwaitsFirstWeights() const {
-  return !stepped_ && machine_.clock() == options_.start_version &&
-         (options_.start_version == 0 || !mode_.update_per_push);
+  const uint64_t start = options_.start_version;
+  return !stepped_ && machine_.clock() == start && (start == 0 || mode_.VersionAt(start));
 }
 
 // ---- computations ----
