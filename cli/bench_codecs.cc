@@ -33,6 +33,7 @@
 #include "compression/codecs.h"
 #include "proto/field_path.h"
 #include "proto/job_config.h"
+#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
@@ -73,7 +74,7 @@ class CodecRun {
         lengths_(Segments()),
         sum_(elements.size()),
         residual_floats_(kSegment + codec_->StateFloats(kSegment)),
-        residual_(row.unbiased ? 0 : Segments() * residual_floats_) {}
+        residual_(IsUnbiased(row.id) ? 0 : Segments() * residual_floats_) {}
 
   const CodecRow& row() const { return row_; }
 
@@ -204,7 +205,7 @@ void MeasureSize(const BenchCodecs& command, std::span<const CodecRow* const> ro
       measure([&] { codec.Encode(); }, to.encode);
       measure([&] { codec.DecodeAndAdd(); }, to.add);
       percent[i] = 100.0 * static_cast<double>(codec.EncodedBytes()) / static_cast<double>(bytes);
-      if (!codec.row().unbiased) measure([&] { codec.EncodeWithResidual(); }, to.feedback);
+      if (!IsUnbiased(codec.row().id)) measure([&] { codec.EncodeWithResidual(); }, to.feedback);
     }
   }
 

@@ -29,23 +29,21 @@ std::unique_ptr<const SegmentCodec> Make(const PushCodecConfig& config) {
 }
 
 constexpr CodecRow kCodecs[] = {
-    // id, name, paper, sparse, unbiased, make
-    {PushCodecConfig::kBf16, "bf16", "-", false, false, Make<Bf16Codec>},
-    {PushCodecConfig::kFp16, "fp16", "Micikevicius et al. 2018", false, false, Make<Fp16Codec>},
-    {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, false,
-     Make<Int8Codec>},
+    // id, name, paper, sparse, make
+    {PushCodecConfig::kBf16, "bf16", "-", false, Make<Bf16Codec>},
+    {PushCodecConfig::kFp16, "fp16", "Micikevicius et al. 2018", false, Make<Fp16Codec>},
+    {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, Make<Int8Codec>},
     {PushCodecConfig::kOneBit, "one_bit", "Seide et al. 2014; Karimireddy et al. 2019", false,
-     false, Make<OneBitCodec>},
-    {PushCodecConfig::kTopK, "top_k", "Aji and Heafield 2017", true, false, Make<TopKCodec>},
-    {PushCodecConfig::kRandomK, "random_k", "Stich et al. 2018", true, false, Make<RandomKCodec>},
-    {PushCodecConfig::kTopKInt8, "top_k_int8", "Aji and Heafield 2017", true, false,
-     Make<TopKInt8Codec>},
-    {PushCodecConfig::kInt4, "int4", "Dettmers et al. 2022", false, false, Make<Int4Codec>},
-    {PushCodecConfig::kQsgd, "qsgd", "Alistarh et al. 2017", false, true, Make<QsgdSegmentCodec>},
-    {PushCodecConfig::kTernGrad, "tern_grad", "Wen et al. 2017", false, true, Make<TernGradCodec>},
-    {PushCodecConfig::kNatural, "natural", "Horvath et al. 2022", false, true, Make<NaturalCodec>},
-    {PushCodecConfig::kDgc, "dgc", "Lin et al. 2018", true, false, Make<DgcSegmentCodec>},
-    {PushCodecConfig::kPowerSgd, "power_sgd", "Vogels et al. 2019", false, false,
+     Make<OneBitCodec>},
+    {PushCodecConfig::kTopK, "top_k", "Aji and Heafield 2017", true, Make<TopKCodec>},
+    {PushCodecConfig::kRandomK, "random_k", "Stich et al. 2018", true, Make<RandomKCodec>},
+    {PushCodecConfig::kTopKInt8, "top_k_int8", "Aji and Heafield 2017", true, Make<TopKInt8Codec>},
+    {PushCodecConfig::kInt4, "int4", "Dettmers et al. 2022", false, Make<Int4Codec>},
+    {PushCodecConfig::kQsgd, "qsgd", "Alistarh et al. 2017", false, Make<QsgdSegmentCodec>},
+    {PushCodecConfig::kTernGrad, "tern_grad", "Wen et al. 2017", false, Make<TernGradCodec>},
+    {PushCodecConfig::kNatural, "natural", "Horvath et al. 2022", false, Make<NaturalCodec>},
+    {PushCodecConfig::kDgc, "dgc", "Lin et al. 2018", true, Make<DgcSegmentCodec>},
+    {PushCodecConfig::kPowerSgd, "power_sgd", "Vogels et al. 2019", false,
      Make<PowerSgdSegmentCodec>},
 };
 

@@ -17,8 +17,7 @@ struct CodecRow {
   PushCodecConfig::CodecCase id;  // also what a frame says: the number of the field
   const char* name;               // that of the field
   const char* paper;
-  bool sparse;    // most elements decode to 0, and are not touched by DecodeTo::kAdd
-  bool unbiased;  // decodes to the gradient on average: takes no error feedback
+  bool sparse;  // most elements decode to 0, and are not touched by DecodeTo::kAdd
   std::unique_ptr<const SegmentCodec> (*make)(const PushCodecConfig& config);
 };
 

@@ -8,6 +8,7 @@
 #include "compression/codec_test_support.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
@@ -346,8 +347,8 @@ std::vector<const CodecRow*> Rows(bool (*chosen)(const CodecRow& row)) {
 }
 bool All(const CodecRow& /*row*/) { return true; }
 bool Sparse(const CodecRow& row) { return row.sparse; }
-bool Biased(const CodecRow& row) { return !row.unbiased; }
-bool Unbiased(const CodecRow& row) { return row.unbiased; }
+bool Biased(const CodecRow& row) { return !IsUnbiased(row.id); }
+bool Unbiased(const CodecRow& row) { return IsUnbiased(row.id); }
 
 std::string NameOf(const ::testing::TestParamInfo<const CodecRow*>& info) {
   return info.param->name;

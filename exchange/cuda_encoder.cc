@@ -18,6 +18,7 @@
 #include "kernels/device.h"
 #include "kernels/sum.h"
 #include "kernels/sum_cuda.h"
+#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
@@ -156,7 +157,7 @@ CudaEncoder::CudaEncoder(DeviceEncoderOptions options)
       first_virtual_workers_(std::move(options.virtual_workers)),
       plans_(table_.num_blocks()),
       sent_(table_.num_blocks()) {
-  TUG_CHECK(HasDeviceEncoder(codec_));
+  TUG_CHECK(HasGpuKernels(codec_.codec_case()));
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
     if (choice_.Encodes(table_, block)) Plan(block);
   }

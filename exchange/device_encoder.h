@@ -54,14 +54,8 @@ class DeviceEncoder : public GradientEncoder {
   virtual double ResidualSquares(uint32_t virtual_worker) const = 0;
 };
 
-// Codecs that there are kernels for: bytes depend on the elements alone, and nothing is kept but
-// residuals.
-inline bool HasDeviceEncoder(const PushCodecConfig& codec) {
-  return codec.has_int8() || codec.has_one_bit() || codec.has_top_k();
-}
-
 struct DeviceEncoderOptions {
-  PushCodecConfig codec;                      // all fields filled; HasDeviceEncoder
+  PushCodecConfig codec;                      // all fields filled; HasGpuKernels
   std::vector<std::string> block_names = {};  // BlockNames
   const SegmentTable* table = nullptr;        // outlives the encoder
   // Those carried at first: memory for their residuals is there from the beginning. For others it

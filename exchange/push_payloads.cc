@@ -4,7 +4,6 @@
 
 #include "base/elapsed.h"
 #include "exchange/exchange_header.h"
-#include "exchange/push_trace.h"
 
 namespace tug {
 
@@ -35,7 +34,7 @@ void PushPayloads::Encode(OpenPush& push, uint32_t partition) {
     state.bytes = part.bytes();
     return;
   }
-  TraceSpan span(options_.trace, PushEventOf(TraceKind::kEncode, push, partition));
+  TraceSpan span(options_.trace, push.EventOf(TraceKind::kEncode, partition));
   const ElapsedSeconds elapsed(options_.time, counters_.encode_seconds);
   state.frames = encoder_.Encode(push.request, part, push.encoded);
   span.set_bytes(state.frames.size_bytes());
@@ -53,7 +52,7 @@ Lease PushPayloads::PayloadOf(const OpenPush& push, uint32_t partition) {
   const Lease& gradient = push.request.gradient;
   if (state.codec == Codec::kFrames) return state.frames;
   if (state.codec == Codec::kNone) return gradient.Slice(part.begin * sizeof(float), part.bytes());
-  const TraceSpan span(options_.trace, PushEventOf(TraceKind::kEncode, push, partition));
+  const TraceSpan span(options_.trace, push.EventOf(TraceKind::kEncode, partition));
   SendBuffers::Payload payload = buffers_.Take(state.bytes);
   EncodeRuns(Clip(push.request.runs, part.begin, part.end),
              gradient.floats().subspan(part.begin, part.end - part.begin), payload.bytes);

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "exchange/exchange_header.h"
-#include "exchange/push_trace.h"
 
 namespace tug {
 namespace {
@@ -20,6 +19,29 @@ uint64_t LowestVersion(std::span<const Partition> plan, std::span<const Partitio
     if (overlaps) lowest = std::min(lowest, pushes[p].version);
   }
   return lowest;
+}
+
+// What traces are told of a partition: it comes into the queue; leaves it; is answered.
+void TraceQueued(const TraceTrack* track, PartitionPush& part) {
+  if (track != nullptr) part.queued_ns = track->NowNs();
+}
+
+void TraceSending(TraceTrack* track, OpenPush& push, uint32_t partition) {
+  if (track == nullptr) return;
+  PartitionPush& part = push.partitions[partition];
+  part.sent_ns = track->NowNs();
+  TraceEvent event = push.EventOf(TraceKind::kQueue, partition);
+  event.begin_ns = part.queued_ns;
+  event.end_ns = part.sent_ns;
+  track->Add(event);
+}
+
+void TraceAnswer(TraceTrack* track, const OpenPush& push, uint32_t partition) {
+  if (track == nullptr) return;
+  TraceEvent event = push.EventOf(TraceKind::kPush, partition);
+  event.begin_ns = push.partitions[partition].sent_ns;
+  event.end_ns = track->NowNs();
+  track->Add(event);
 }
 
 }  // namespace

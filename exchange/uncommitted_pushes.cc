@@ -4,6 +4,19 @@
 
 namespace tug {
 
+TraceEvent OpenPush::EventOf(TraceKind kind, uint32_t partition) const {
+  const Partition& part = PartOf(partition);
+  const PartitionPush& state = partitions[partition];
+  return {.kind = kind,
+          .block = part.block,
+          .first_segment = part.first_segment,
+          .segment_count = part.segment_count,
+          .virtual_worker = request.virtual_worker,
+          .peer = part.lane,
+          .clock = request.clock,
+          .bytes = state.frames.size_bytes() > 0 ? state.frames.size_bytes() : state.bytes};
+}
+
 uint32_t UncommittedPushes::Open(PushRequest request) {
   TUG_CHECK_LT(request.virtual_worker, kMaxVirtualWorkers);
   ForEachOf(request.block, request.virtual_worker, [&](const OpenPush& other) {

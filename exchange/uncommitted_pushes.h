@@ -70,6 +70,7 @@ struct OpenPush {
   const Partition& PartOf(uint32_t partition) const {
     return plan->of_block(request.block)[partition];
   }
+  TraceEvent EventOf(TraceKind kind, uint32_t partition) const;
 };
 
 // Which pushes are open, found by what answers name: block, virtual worker and clock.

@@ -5,6 +5,7 @@
 
 #include "proto/job_rules.h"
 #include "proto/placement_mode.h"
+#include "proto/push_plan.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -31,11 +32,6 @@ bool TrainsOwnModel(const JobConfig& config) {
 bool Decays(const OptimizerConfig& optimizer) {
   return optimizer.schedule() != OptimizerConfig::CONSTANT &&
          optimizer.schedule() != OptimizerConfig::INVERSE_SQRT;
-}
-
-// A codec whose decoding is the gradient on average.
-bool IsUnbiased(const PushCodecConfig& codec) {
-  return codec.has_qsgd() || codec.has_tern_grad() || codec.has_natural();
 }
 
 // Whether pushes may be signs.
@@ -288,7 +284,8 @@ constexpr ValidityRule kValidityRules[] = {
      "pushes are FP32, which leave nothing out: choose a codec, or leave it out"},
     {"comm.push_codec.error_feedback", nullptr,
      [](const JobConfig& c) {
-       return c.comm().push_codec().error_feedback() && IsUnbiased(c.comm().push_codec());
+       return c.comm().push_codec().error_feedback() &&
+              IsUnbiased(c.comm().push_codec().codec_case());
      },
      "what qsgd, tern_grad and natural leave out is nothing on average, and fed back it may grow "
      "without bound: leave it out"},

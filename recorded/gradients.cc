@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "compression/frames.h"
 #include "model/job_model.h"
+#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
@@ -22,11 +23,6 @@ void RoundToBf16(std::span<float> values) {
 
 bool PullsBf16(const JobConfig& config) { return config.comm().pull_format() == CommConfig::BF16; }
 
-// The model computes on what was pulled as it is.
-bool BindsBf16(const JobConfig& config) {
-  return PullsBf16(config) && config.train().precision() == TrainConfig::BF16;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& config,
@@ -37,7 +33,8 @@ absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& co
   ASSIGN_OR_RETURN(gradients->model_, Model::Create(ModelOptionsOf(config), pool));
   for (uint32_t block = 0; block < table.num_blocks(); ++block) {
     gradients->pulled_.emplace_back(table.block_elements(block));
-    gradients->rounded_.emplace_back(BindsBf16(config) ? table.block_elements(block) : 0);
+    gradients->rounded_.emplace_back(PushPlanOf(config).binds_bf16 ? table.block_elements(block)
+                                                                   : 0);
     gradients->gradient_.emplace_back(table.block_elements(block));
   }
   gradients->codecs_.emplace(config.comm().push_codec(), BlockNames(gradients->blocks()));
@@ -87,7 +84,7 @@ void Gradients::Decode(uint32_t virtual_worker, uint64_t clock, uint32_t block,
 
 void Gradients::BindPulled(uint32_t block) {
   std::vector<float>& pulled = pulled_[block];
-  if (BindsBf16(config_)) {
+  if (!rounded_[block].empty()) {
     kernels::Bf16FromFloat(pulled.data(), rounded_[block].data(),
                            static_cast<int64_t>(pulled.size()));
     return model_->BindWeights(static_cast<int>(block), {.bf16 = rounded_[block]});

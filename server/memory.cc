@@ -60,7 +60,7 @@ uint64_t ReductionBytes(const JobConfig& config, uint64_t parameters) {
 
 // Whether weights are updated in place, and gradients are no sums: every push is an update.
 bool AppliesPushes(const JobConfig& config) {
-  return SyncModeOf(config.sync().policy()).update_per_push;
+  return CountedClocks(config) > 0;
 }
 
 // What weights take, of a segment: that a lane owns, or keeps a copy of.

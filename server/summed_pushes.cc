@@ -7,14 +7,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/check.h"
 #include "base/elapsed.h"
+#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
-
-// What is clipped is a gradient.
-OptimizerConfig::Clip ClipOf(const ShardOptions& options) {
-  return options.sync.local_steps() <= 1 ? options.optimizer.clip() : OptimizerConfig::OFF;
-}
 
 PushAdmission::Options AdmissionOptions(const ShardContext& context, size_t owned) {
   const ShardOptions& options = context.options;
@@ -30,7 +26,7 @@ PushAdmission::Options AdmissionOptions(const ShardContext& context, size_t owne
 
 SummedPushes::SummedPushes(const ShardParts& parts)
     : PushHandler(parts),
-      clip_(ClipOf(context_.options)),
+      clip_(LaneClipOf(context_.options.sync, context_.options.optimizer)),
       admission_(AdmissionOptions(context_, own_.ids().size()), context_.table, own_.states(),
                  own_.ids()),
       open_pushes_(context_.table.size(), context_.table.num_blocks()) {

@@ -28,7 +28,7 @@ RunWatch::RunWatch(Options options, const JobConfig& config, const SegmentTable&
       staleness_(config.sync().staleness()),
       virtual_workers_(config.cluster().virtual_workers()),
       table_(table) {
-  if (SyncModeOf(config.sync().policy()).update_per_push) committed_.emplace();
+  if (CountedClocks(config) > 0) committed_.emplace();
 }
 
 std::vector<uint64_t>& RunWatch::Committed(const LaneState& lane, uint32_t segment) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compression/codecs.h"
 #include "proto/placement_mode.h"
+#include "proto/push_plan.h"
 #include "proto/sync_mode.h"
 #include "simulate/draw.h"
 #include "simulate/drawn_faults.h"
@@ -240,7 +241,8 @@ void ChooseErrorFeedback(Scenario& scenario) {
   PushCodecConfig& codec = *scenario.options.config.mutable_comm()->mutable_push_codec();
   const CodecRow* const row = FindCodec(codec.codec_case());
   const bool moves = std::ranges::any_of(scenario.options.faults, MovesWorker, &FaultEvent::kind);
-  codec.set_error_feedback(row != nullptr && !row->unbiased && !(moves && scenario.same_bits));
+  codec.set_error_feedback(row != nullptr && !IsUnbiased(row->id) &&
+                           !(moves && scenario.same_bits));
   scenario.conserves = scenario.counts_pushes && KeepsResiduals(scenario.options.config) && !moves;
 }
 

@@ -3,20 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "proto/sync_mode.h"
-
 namespace tug {
-
-bool ClipsInWorker(const JobConfig& config) {
-  return (SyncModeOf(config.sync().policy()).update_per_push &&
-          config.optimizer().clip() != OptimizerConfig::OFF) ||
-         config.sync().local_steps() > 1;
-}
-
-bool EncodesOnDevice(const JobConfig& config) {
-  return HasDeviceEncoder(config.comm().push_codec()) && !ClipsInWorker(config) &&
-         config.sync().policy() != SyncConfig::BACKUP;
-}
 
 void EncodedGradients::Bind(uint32_t virtual_worker, uint32_t block) {
   const size_t bytes = encoder_.FramesBytes(block);

@@ -12,19 +12,8 @@
 #include "base/lease.h"
 #include "exchange/device_encoder.h"
 #include "exchange/requests.h"
-#include "proto/job.pb.h"
 
 namespace tug {
-
-// Whether a worker of the job clips gradients before it pushes them: where pushes are updates, and
-// in local steps, which make the weights that the difference pushed is of.
-bool ClipsInWorker(const JobConfig& config);
-
-// Whether a worker of the job that computes on a GPU encodes there: with codecs that there are
-// kernels for, unless the host changes gradients before they are pushed (clips, local steps), or a
-// push may be dropped, which then goes with the next (sync.policy BACKUP). Elsewhere the host
-// encodes.
-bool EncodesOnDevice(const JobConfig& config);
 
 // The host's memory for frames that a GPU makes: for each virtual worker and block, as gradients.
 // Not thread-safe: owned by the compute thread.

@@ -11,13 +11,14 @@
 namespace tug {
 
 // optimizer.clip where an update is of one virtual worker's gradient alone, so that it can be
-// clipped where it is made: with update-per-push policies, and in local steps. The factor is that
-// of a lane (server/summed_closing.cc). Not thread-safe.
+// clipped where it is made (PushPlan::worker_clips). The factor is that of a lane
+// (server/summed_closing.cc). Not thread-safe.
 class GradientClip {
  public:
   // `config`: with all fields filled.
   GradientClip(const OptimizerConfig& config, uint32_t blocks) : config_(config), sums_(blocks) {}
 
+  uint32_t blocks() const { return static_cast<uint32_t>(sums_.size()); }
   // No factor is known before all blocks have been added.
   bool global() const { return config_.clip() == OptimizerConfig::GLOBAL; }
 

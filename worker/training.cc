@@ -18,10 +18,10 @@
 #include "model/memory.h"
 #include "model/replay_model.h"
 #include "proto/placement_mode.h"
+#include "proto/push_plan.h"
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "transport/open_transport.h"
-#include "worker/encoded_gradients.h"
 #include "worker/restore_residuals.h"
 
 namespace tug {
@@ -220,10 +220,8 @@ std::vector<bool> Training::BlocksInPlace(const View& view) const {
   const JobConfig& config = registered_.config();
   const CommConfig::Format format = config.comm().pull_format();
   // Where all lanes share memory, as here, PULL_AUTO is FP32.
-  const bool as_computed =
-      format == CommConfig::FP32 || format == CommConfig::PULL_AUTO ||
-      (format == CommConfig::BF16 && config.train().precision() == TrainConfig::BF16 &&
-       config.sync().local_steps() <= 1);
+  const bool as_computed = format == CommConfig::FP32 || format == CommConfig::PULL_AUTO ||
+                           PushPlanOf(config).binds_bf16;
   const bool reads_lanes = SyncModeOf(config.sync().policy()).in_place &&
                            config.placement().offload_dir().empty() && !on_gpu_;
   const std::vector<uint32_t> lanes =
@@ -263,8 +261,9 @@ NodeCounters Training::Predict(uint32_t virtual_workers) const {
 absl::StatusOr<GpuModel> Training::MakeGpuModel(const View& view,
                                                 std::vector<uint32_t> virtual_workers) {
   const JobConfig& config = registered_.config();
-  GpuModelOptions options{.model = ModelOptionsOf(config), .bf16_weights = BindsBf16(config)};
-  if (EncodesOnDevice(config)) {
+  const PushPlan plan = PushPlanOf(config);
+  GpuModelOptions options{.model = ModelOptionsOf(config), .bf16_weights = plan.binds_bf16};
+  if (plan.gpu_encodes) {
     ASSIGN_OR_RETURN(encoder_, gpu_encoders_({.codec = config.comm().push_codec(),
                                               .block_names = BlockNames(view.blocks()),
                                               .table = &*table_,

@@ -89,7 +89,7 @@ class Training {
   // On what JobConfig.device says. FAILED_PRECONDITION: it must be a GPU, and there is none.
   absl::StatusOr<std::unique_ptr<Model>> MakeModel(const View& view,
                                                    const std::vector<uint32_t>& virtual_workers);
-  // On the GPU, with encoder_ where EncodesOnDevice.
+  // On the GPU, with encoder_ where PushPlan::gpu_encodes.
   absl::StatusOr<GpuModel> MakeGpuModel(const View& view, std::vector<uint32_t> virtual_workers);
   // Tells the user what is computed on: a GPU, or why none where this build could use one.
   void TellDevice(const std::string& device);

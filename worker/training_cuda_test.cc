@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "kernels/cuda_test_support.h"
 #include "model/multi_gpu_model.h"
+#include "proto/push_plan.h"
 #include "worker/training_loop_test_support.h"
 
 #if TUG_CUDA_EMULATED
@@ -45,7 +46,7 @@ class TrainingCudaTest : public TrainingLoopTest {
   Outcome TrainOnGpu(const std::vector<int>& gpus = {0}) {
     model_of_ = [this, gpus](TrainingRig& rig) {
       auto made = NewMultiGpuModel(
-          gpus, {.model = rig.model_options(), .bf16_weights = BindsBf16(config_)});
+          gpus, {.model = rig.model_options(), .bf16_weights = PushPlanOf(config_).binds_bf16});
       TUG_CHECK_OK(made);
       return std::move(made->model);
     };

@@ -14,6 +14,7 @@
 #include "model/staged_model.h"
 #include "proto/field_path.h"
 #include "proto/job_config.h"
+#include "proto/push_plan.h"
 #include "worker/encoded_gradients.h"
 #include "worker/training_loop_test_support.h"
 
@@ -55,7 +56,7 @@ class TrainingEncodedCudaTest : public TrainingLoopTest,
     return outcome;
   }
   void MakeEncoder(TrainingRig& rig) {
-    EXPECT_TRUE(EncodesOnDevice(config_));
+    EXPECT_TRUE(PushPlanOf(config_).gpu_encodes);
     std::vector<uint32_t> carried;
     for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
     auto made = NewCudaEncoder({.codec = config_.comm().push_codec(),
@@ -95,27 +96,6 @@ TEST_P(TrainingEncodedCudaTest, SoWhereGradientsAreLetGoOf) {
 INSTANTIATE_TEST_SUITE_P(Codecs, TrainingEncodedCudaTest,
                          testing::Values("int8", "one_bit", "top_k"),
                          [](const auto& param) { return std::string(param.param); });
-
-TEST(EncodesOnDevice, WhereTheGpuHasAllThatAPushIsMadeOf) {
-  JobConfig config;
-  FillDefaults(config, 1);
-  EXPECT_FALSE(EncodesOnDevice(config)) << "there is no codec";
-  config.mutable_comm()->mutable_push_codec()->mutable_int8();
-  EXPECT_TRUE(EncodesOnDevice(config));
-  config.mutable_sync()->set_policy(SyncConfig::BACKUP);
-  EXPECT_FALSE(EncodesOnDevice(config));
-  config.mutable_sync()->set_policy(SyncConfig::ASP);
-  config.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
-  EXPECT_FALSE(EncodesOnDevice(config));
-  config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
-  EXPECT_TRUE(EncodesOnDevice(config));
-  config.mutable_sync()->set_policy(SyncConfig::BSP);
-  config.mutable_sync()->set_local_steps(2);
-  EXPECT_FALSE(EncodesOnDevice(config));
-  config.mutable_sync()->set_local_steps(1);
-  config.mutable_comm()->mutable_push_codec()->mutable_auto_();
-  EXPECT_FALSE(EncodesOnDevice(config));
-}
 
 }  // namespace
 }  // namespace tug

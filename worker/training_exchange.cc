@@ -8,43 +8,14 @@
 
 namespace tug {
 
-// ---- gradients that are clipped here ----
-
 std::span<float> TrainingLoop::GradientOf(const Compute& compute, uint32_t block) {
   return gradients_[compute.virtual_worker][block]->floats().first(table_.block_elements(block));
 }
 
-void TrainingLoop::OnGradient(const Compute& compute) {
-  clip_.Add(compute.block, GradientOf(compute, compute.block));
-  if (!clip_.global()) return Settle(compute, compute.block);
-  if (compute.block > 0) return;
-  for (uint32_t block = table_.num_blocks(); block-- > 0;) Settle(compute, block);
-}
-
-void TrainingLoop::Settle(const Compute& compute, uint32_t block) {
-  const uint64_t tokens = core_.share().sums.targets - targets_before_;
-  const std::span<float> gradient = GradientOf(compute, block);
-  if (!local_steps_.has_value()) {
-    const bool finite = clip_.Apply(block, tokens, gradient);
-    if (block == 0) rows_suffice_ = finite;
-    return;
-  }
-  const std::optional<float> factor = clip_.Factor(block, tokens);
-  const std::span<const float> start = ViewOf(block).fp32;
-  LocalSteps::Step step{.clock = compute.clock, .local_step = compute.local_step};
-  if (factor.has_value()) step.gradient_scale = *factor / static_cast<float>(tokens);
-  local_steps_->Update(compute.virtual_worker, block, step, gradient, start);
-  if (IsLastLocalStep(compute)) {
-    local_steps_->Difference(compute.virtual_worker, block, start, gradient);
-  }
-}
-
-// ---- pushes and pulls ----
-
 void TrainingLoop::Push(const Compute& compute, const PushOrder& order) {
   const uint32_t block = order.block;
   // The server may use their memory for the next version.
-  if (order.last_use) weights_[block].in_place = {};
+  if (order.last_use) weight_memory_.EndInPlace(block);
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   const uint32_t virtual_worker = core_.NumberOf(compute);
   PushRequest request{.block = block,
@@ -53,7 +24,7 @@ void TrainingLoop::Push(const Compute& compute, const PushOrder& order) {
                       .clock = compute.clock,
                       .token_count = order.terms,
                       .gradient = Lease(gradient, GradientOf(compute, block))};
-  if (block == 0 && pushed_runs_.has_value() && rows_suffice_) {
+  if (block == 0 && pushed_runs_.has_value() && (!change_.has_value() || change_->rows_suffice())) {
     request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
   }
   if (encoded_.has_value()) request.frames = encoded_->Take(virtual_worker, block);

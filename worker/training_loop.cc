@@ -7,14 +7,11 @@
 #include "base/status_macros.h"
 #include "exchange/codec_choice.h"
 #include "kernels/bf16.h"
-#include "kernels/cross_entropy.h"
-#include "model/job_model.h"
 #include "proto/placement_mode.h"
+#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
-
-static_assert(kNoSampleTarget == kernels::kNoTarget);
 
 std::optional<uint32_t> TiedBlock(const Model& model) {
   if (!model.tied_block().has_value()) return std::nullopt;
@@ -42,16 +39,15 @@ AlignedBuffer Pinned(std::span<std::byte> bytes, Memory memory, std::shared_ptr<
   return AlignedBuffer(std::make_shared<Owner>(std::move(memory), std::move(pin)), bytes);
 }
 
-std::vector<bool> InPlace(const TrainingLoopOptions& options, const SegmentTable& table) {
-  return options.in_place.empty() ? std::vector<bool>(table.num_blocks(), false) : options.in_place;
+WeightMemory MakeWeightMemory(const TrainingLoopOptions& options, const SegmentTable& table,
+                              const std::optional<BlockWindow>& window) {
+  const bool bf16 = PushPlanOf(options.config).binds_bf16;
+  return {WeightBytes(table, bf16),
+          options.in_place.empty() ? std::vector<bool>(table.num_blocks()) : options.in_place,
+          window, bf16};
 }
 
 }  // namespace
-
-bool BindsBf16(const JobConfig& config) {
-  return config.train().precision() == TrainConfig::BF16 &&
-         config.comm().pull_format() == CommConfig::BF16 && config.sync().local_steps() <= 1;
-}
 
 TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                            const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board)
@@ -61,42 +57,37 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       sampler_(sampler),
       exchange_(exchange),
       board_(board),
-      micro_batch_(options_.config.train().micro_batch()),
-      local_(std::max(1u, options_.config.sync().local_steps())),
+      batches_(options_.config, sampler_),
       replays_(options_.config.compute() == JobConfig::REPLAY),
-      bf16_weights_(BindsBf16(options_.config)),
-      clips_(ClipsInWorker(options_.config)),
       straggler_(options_.config),
       window_(WindowOf(options_.config, table_.num_blocks(), TiedBlock(model_))),
       core_(CoreOptions(), *this, board),
-      weights_(table_.num_blocks()),
-      weight_memory_(WeightBytes(table_, bf16_weights_), InPlace(options_, table_), window_),
-      clip_(options_.config.optimizer(), table_.num_blocks()),
+      whole_(table_.num_blocks()),
+      weight_memory_(MakeWeightMemory(options_, table_, window_)),
       times_(exchange_, options_.trace) {
   AllocateBuffers();
   ChooseRuns();
-  if (local_ > 1 && !replays_) {
-    local_steps_.emplace(options_.config, table_,
-                         static_cast<uint32_t>(options_.virtual_workers.size()));
+  if (PushPlanOf(options_.config).worker_clips && !replays_) {
+    change_.emplace(options_.config, table_,
+                    static_cast<uint32_t>(options_.virtual_workers.size()));
   }
 }
 
 TrainingLoop::~TrainingLoop() { model_.Synchronize().IgnoreError(); }
 
 WorkerCore::Options TrainingLoop::CoreOptions() const {
-  const auto eval_micro_batches = [this](uint32_t virtual_worker, bool last) {
-    const uint64_t samples = sampler_.EvalShare(EvalSamples(last), virtual_worker).count;
-    return static_cast<uint32_t>((samples + micro_batch_ - 1) / micro_batch_);
-  };
   return {.config = options_.config,
           .virtual_workers = options_.virtual_workers,
           .start_clocks = options_.start_clocks,
           .start_version = options_.start_version,
           .view = options_.view,
           .blocks = table_.num_blocks(),
-          .micro_batches = sampler_.share() / micro_batch_,
+          .micro_batches = batches_.micro_batches(),
           .window = window_,
-          .eval_micro_batches = eval_micro_batches,
+          .eval_micro_batches =
+              [this](uint32_t virtual_worker, bool last) {
+                return batches_.EvalMicroBatches(virtual_worker, last);
+              },
           .saves_residuals = options_.residuals != nullptr};
 }
 
@@ -104,10 +95,10 @@ WorkerCore::Options TrainingLoop::CoreOptions() const {
 // complete in the last one only.
 void TrainingLoop::AllocateBuffers() {
   if (PlacementModeOf(options_.config).frees_gradients) {
-    gradient_pool_.emplace(WeightBytes(table_, /*bf16=*/false),
-                           GradientBlocks(options_.config.placement(),
-                                          sampler_.share() / micro_batch_, table_.num_blocks()),
-                           [this](size_t size_bytes) { return NewBuffer(size_bytes); });
+    gradient_pool_.emplace(
+        WeightBytes(table_, /*bf16=*/false),
+        GradientBlocks(options_.config.placement(), batches_.micro_batches(), table_.num_blocks()),
+        [this](size_t size_bytes) { return NewBuffer(size_bytes); });
   }
   if (options_.encoder != nullptr) {
     encoded_.emplace(*options_.encoder,
@@ -146,7 +137,7 @@ std::vector<std::shared_ptr<AlignedBuffer>> TrainingLoop::NewGradients() {
 // a window the others are gone by then.
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
-  if (replays_ || local_ > 1) return;
+  if (replays_ || options_.config.sync().local_steps() > 1) return;
   if (model_.tied_block() == 0 || !comm.sparse_embeddings() || options_.shares_memory) return;
   const BlockSpec& embedding = model_.blocks().blocks(0);
   const CodecChoice codecs(comm.push_codec(), BlockNames(model_.blocks()));
@@ -198,7 +189,7 @@ void TrainingLoop::Carry(const std::vector<uint32_t>& virtual_workers,
     gradients.push_back(had.has_value() ? std::move(gradients_[*had]) : NewGradients());
   }
   gradients_ = std::move(gradients);
-  if (local_steps_.has_value()) local_steps_->Carry(before);
+  if (change_.has_value()) change_->Carry(before);
   exchange_.SetCarried({virtual_workers});
   if (encoded_.has_value()) encoded_->GiveUpAllBut(virtual_workers);
 }
@@ -272,7 +263,7 @@ absl::Status TrainingLoop::Straggle(const Compute& compute, absl::Duration taken
   const uint32_t virtual_worker = core_.NumberOf(compute);
   absl::Duration time = straggler_.Slowdown(virtual_worker, taken);
   const bool ends_step = compute.phase == ComputePhase::kBackward && compute.block == 0 &&
-                         IsLastMicroBatch(compute) && IsLastLocalStep(compute);
+                         batches_.IsLastMicroBatch(compute) && batches_.IsLastLocalStep(compute);
   if (ends_step) time += straggler_.Pause(compute.clock, virtual_worker);
   if (time <= absl::ZeroDuration()) return absl::OkStatus();
   const absl::Time begin = time_.Now();
@@ -286,18 +277,18 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
   if (compute.block == 0) {
     if (evaluating) {
       RETURN_IF_ERROR(WaitForWholeWeights(0));
-      StartEvaluation(compute);
+      StartModel(batches_.Evaluation(compute, core_.NumberOf(compute), core_.evaluating_last()));
     } else {
       StartTraining(compute);
     }
   }
   // Each of the virtual workers begins from what was pulled, and goes on from its own.
-  if (!evaluating && local_steps_.has_value() && compute.micro_batch == 0) {
-    model_.BindWeights(
-        static_cast<int>(compute.block),
-        compute.local_step == 0
-            ? ViewOf(compute.block)
-            : WeightsView{.fp32 = local_steps_->Weights(compute.virtual_worker, compute.block)});
+  if (!evaluating && change_.has_value() && change_->takes_local_steps() &&
+      compute.micro_batch == 0) {
+    const std::span<const float> local = change_->LocalWeights(compute);
+    model_.BindWeights(static_cast<int>(compute.block), local.empty()
+                                                            ? weight_memory_.ViewOf(compute.block)
+                                                            : WeightsView{.fp32 = local});
   }
   model_.Forward(static_cast<int>(compute.block));
   CountHeld();
@@ -310,25 +301,21 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
 // how many targets its gradient is a sum over.
 absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
   if (compute.block + 1 == table_.num_blocks()) core_.share().Add(model_.losses());
-  if (!IsLastMicroBatch(compute)) return absl::OkStatus();
+  if (!batches_.IsLastMicroBatch(compute)) return absl::OkStatus();
   RETURN_IF_ERROR(model_.AwaitGradient(static_cast<int>(compute.block)));
-  if (clips_ && !replays_) OnGradient(compute);
+  if (change_.has_value()) {
+    change_->OnGradient(compute, core_.share().sums.targets - targets_before_, [&](uint32_t block) {
+      return GradientChange::Block{GradientOf(compute, block), weight_memory_.ViewOf(block).fp32};
+    });
+  }
   return absl::OkStatus();
 }
 
 void TrainingLoop::StartTraining(const Compute& compute) {
   const uint32_t virtual_worker = core_.NumberOf(compute);
-  const uint32_t first = compute.micro_batch * micro_batch_;
-  const uint64_t step = SampleStep(compute);
   activity_.Set(CurrentActivity::Doing::kReading, 0, compute.clock, time_.Now());
-  sampler_.Fill(step, virtual_worker, first, micro_batch_, batch_);
+  const MicroBatch batch = batches_.Training(compute, virtual_worker);
   NoteActivity();
-  MicroBatch batch = MicroBatchOf(batch_);
-  batch.training = true;
-  batch.accumulate = compute.micro_batch > 0;
-  batch.partial = !IsLastMicroBatch(compute);
-  batch.dropout = {options_.config.seed(), static_cast<uint32_t>(step),
-                   virtual_worker * sampler_.share() + first};
   if (compute.micro_batch == 0) targets_before_ = core_.share().sums.targets;
   if (encoded_.has_value()) encoded_->encoder().Start(virtual_worker, compute.clock);
   StartModel(batch);
@@ -336,20 +323,7 @@ void TrainingLoop::StartTraining(const Compute& compute) {
 
 void TrainingLoop::StartModel(const MicroBatch& batch) {
   model_.Start(batch);
-  core_.share().tokens += batch_.TokenCount();
-}
-
-uint64_t TrainingLoop::EvalSamples(bool last) const {
-  return last ? 0 : options_.config.train().eval_samples();  // 0: the whole validation split
-}
-
-void TrainingLoop::StartEvaluation(const Compute& compute) {
-  const uint64_t eval_samples = EvalSamples(core_.evaluating_last());
-  const Sampler::Run share = sampler_.EvalShare(eval_samples, core_.NumberOf(compute));
-  const uint64_t done = uint64_t{compute.micro_batch} * micro_batch_;
-  const auto samples = static_cast<uint32_t>(std::min<uint64_t>(micro_batch_, share.count - done));
-  sampler_.FillEval(eval_samples, share.first + done, samples, batch_);
-  StartModel(MicroBatchOf(batch_));
+  core_.share().tokens += batches_.tokens();
 }
 
 }  // namespace tug

@@ -26,10 +26,10 @@
 #include "worker/current_activity.h"
 #include "worker/embedding_runs.h"
 #include "worker/encoded_gradients.h"
-#include "worker/gradient_clip.h"
+#include "worker/gradient_change.h"
 #include "worker/gradient_pool.h"
-#include "worker/local_steps.h"
 #include "worker/residual_writer.h"
+#include "worker/step_batches.h"
 #include "worker/step_times.h"
 #include "worker/straggler.h"
 #include "worker/weight_memory.h"
@@ -56,16 +56,12 @@ struct TrainingLoopOptions {
   uint32_t view = 0;  // that the worker was built in
   // By block: it is expected to be read where the lanes have it; empty: none is.
   std::vector<bool> in_place = {};
-  // What the model sends gradients by (EncodesOnDevice); null: the exchange encodes. Outlives the
-  // loop.
+  // What the model sends gradients by (PushPlan::gpu_encodes); null: the exchange encodes. Outlives
+  // the loop.
   DeviceEncoder* encoder = nullptr;
   // What steps took is added up there (watch.metrics); null: it is not. Outlives the loop.
   StepTotals* totals = nullptr;
 };
-
-// Whether a job's workers bind weights as bf16, as they are pulled: the model computes in bf16, and
-// nothing is done with them before.
-bool BindsBf16(const JobConfig& config);
 
 // The compute thread of a worker: carries out what the worker core decides (worker/worker_core.h),
 // and hands gradients and weights to and from the exchange. What a sample is, the sampler knows;
@@ -112,12 +108,6 @@ class TrainingLoop final : private WorkerActions {
   // How long an order of the coordinator may wait for an answer while something is waited for.
   static constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
 
-  // The weights of a block: in weight_memory_, or where the lanes have them.
-  struct BlockWeights {
-    InPlaceWeights in_place;  // what is bound, if not empty
-    bool whole = false;       // asked for with all elements
-  };
-
   // A computation, queued at least, whose effects are not carried out.
   struct Queued {
     WorkerCore::Computed computed;
@@ -147,22 +137,10 @@ class TrainingLoop final : private WorkerActions {
   absl::Status CountTime(const Compute& compute, absl::Duration taken);
   // Sleeps as long as this computation, which took `taken`, is to take longer.
   absl::Status Straggle(const Compute& compute, absl::Duration taken);
-  // `batch`: of the samples in `batch_`.
+  // `batch`: of batches_.
   void StartModel(const MicroBatch& batch);
   void StartTraining(const Compute& compute);
-  void StartEvaluation(const Compute& compute);
-  // Samples of an evaluation, as Sampler takes them.
-  uint64_t EvalSamples(bool last) const;
   TraceEvent EventOf(const Compute& compute) const;
-  bool IsLastMicroBatch(const Compute& compute) const {
-    return compute.micro_batch + 1 == sampler_.share() / micro_batch_;
-  }
-  bool IsLastLocalStep(const Compute& compute) const { return compute.local_step + 1 == local_; }
-  // What the sampler and dropout take for the step: every local step is one.
-  uint64_t SampleStep(const Compute& compute) const {
-    return compute.clock * local_ + compute.local_step;
-  }
-
   // What the machine is at, to activity_.
   void NoteActivity();
 
@@ -181,18 +159,11 @@ class TrainingLoop final : private WorkerActions {
   // They have come.
   absl::Status TakeWeights(uint32_t block);
   absl::Status Drop(const DropOrder& order) override;
-  WeightsView ViewOf(uint32_t block) const;
-  absl::Duration FirstPullTimeout() const;
-  absl::Status NoAnswer(uint32_t block) const;
   void CountHeld();
 
   // ---- training_exchange.cc: from gradients to pushes, residuals, times ----
 
   std::span<float> GradientOf(const Compute& compute, uint32_t block);
-  // The block's gradient is complete, of a local step.
-  void OnGradient(const Compute& compute);
-  // Its clipping is known: it is scaled, or the local step is taken with it.
-  void Settle(const Compute& compute, uint32_t block);
   void SetSchedule(const ExchangeSchedule& schedule) override { exchange_.SetSchedule(schedule); }
   void Push(const Compute& compute, const PushOrder& order) override;
   void Carry(const std::vector<uint32_t>& virtual_workers,
@@ -209,17 +180,12 @@ class TrainingLoop final : private WorkerActions {
   ExchangeClient& exchange_;
   ControlBoard& board_;
   const RealTime time_;
-  const uint32_t micro_batch_;  // samples
-  const uint32_t local_;        // steps in a step of the job
+  StepBatches batches_;
   const bool replays_;
-  const bool bf16_weights_;  // pulled as they are: the model computes in bf16
-  // Of what is exchanged here, an update is of one virtual worker's gradient, and there is
-  // something to be done with it.
-  const bool clips_;
   const Straggler straggler_;
   const std::optional<BlockWindow> window_;  // none: all weights are kept
   WorkerCore core_;
-  std::vector<BlockWeights> weights_;  // by block
+  std::vector<bool> whole_;  // by block: its weights were asked for with all elements
   WeightMemory weight_memory_;
   // By carried virtual worker and block. Shared with messages on their way; written again once
   // committed. With gradient_pool_: from the first micro-batch of a step to the push, else null.
@@ -228,12 +194,9 @@ class TrainingLoop final : private WorkerActions {
   std::optional<EncodedGradients> encoded_;   // with an encoder
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
-  GradientClip clip_;         // with clips_
-  bool rows_suffice_ = true;  // the other rows of block 0 have no gradient: not even NaN
-  std::optional<LocalSteps> local_steps_;
-  std::optional<Queued> queued_;  // put off; of a backward pass, not of block 0
-  SampleBatch batch_;
-  uint64_t targets_before_ = 0;  // of the share, before the local step in progress
+  std::optional<GradientChange> change_;  // with PushPlan::worker_clips
+  std::optional<Queued> queued_;          // put off; of a backward pass, not of block 0
+  uint64_t targets_before_ = 0;           // of the share, before the local step in progress
   StepTimes times_;
   CurrentActivity activity_;      // synchronises itself
   uint64_t most_copy_bytes_ = 0;  // that the model has made of weights

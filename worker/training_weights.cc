@@ -1,24 +1,22 @@
 // Weights of a worker: asked for, waited for, bound, and with a window let go of.
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "kernels/bf16.h"
 #include "worker/training_loop.h"
 
 namespace tug {
 namespace {
 
-std::span<kernels::Bf16> Bf16Elements(AlignedBuffer& buffer) {
-  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
-          buffer.size_bytes() / sizeof(kernels::Bf16)};
+absl::Duration FirstPullTimeout(const JobConfig& config) {
+  return 3 * absl::Milliseconds(config.comm().resend_ms());
 }
 
-std::span<const kernels::Bf16> Bf16Elements(const AlignedBuffer& buffer) {
-  return {reinterpret_cast<const kernels::Bf16*>(buffer.data()),
-          buffer.size_bytes() / sizeof(kernels::Bf16)};
+absl::Status NoAnswer(uint32_t block, absl::Duration timeout) {
+  return absl::UnavailableError(absl::StrCat(
+      "no server has answered a pull of block ", block, " for ", absl::FormatDuration(timeout),
+      ": start servers on an address that this host reaches (tug server --listen ADDRESS)"));
 }
 
 }  // namespace
@@ -26,21 +24,14 @@ std::span<const kernels::Bf16> Bf16Elements(const AlignedBuffer& buffer) {
 // REQUIRES: nothing reads the block's weights any more, until these have arrived.
 void TrainingLoop::Pull(PullRequest request, bool whole) {
   const uint32_t block = request.block;
-  BlockWeights& weights = weights_[block];
   if (model_.queues()) model_.ReleaseWeights(static_cast<int>(block));
-  weights.in_place = {};
-  if (window_.has_value()) weight_memory_.Take(block);
+  weight_memory_.SetDestination(request);
   // What offloading lanes send lies in copies, of which there should be few. What a device copies
   // is in memory of the worker's own, which can be pinned.
   request.allow_in_place = core_.mode().in_place &&
                            options_.config.placement().offload_dir().empty() && !model_.queues();
-  if (bf16_weights_) {
-    request.bf16_destination = Bf16Elements(weight_memory_.of(block));
-  } else {
-    request.destination = weight_memory_.of(block).floats();
-  }
-  weights.whole = whole || block > 0 || !pulled_runs_.has_value();
-  if (!weights.whole) request.runs = pulled_runs_->Of(request.version, core_.virtual_workers());
+  whole_[block] = whole || block > 0 || !pulled_runs_.has_value();
+  if (!whole_[block]) request.runs = pulled_runs_->Of(request.version, core_.virtual_workers());
   exchange_.Pull(std::move(request));
 }
 
@@ -56,36 +47,26 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
     const uint32_t view = core_.view();
     RETURN_IF_ERROR(core_.TakeOrders());
     if (core_.view() != view) return absl::OkStatus();  // something else is next
-    const bool first = core_.AwaitsFirstWeights();
-    if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
+    const absl::Duration timeout = FirstPullTimeout(options_.config);
+    if (core_.AwaitsFirstWeights() && time_.Now() - begin > timeout) {
+      return NoAnswer(block, timeout);
+    }
   }
   times_.AddWaiting(time_.Now() - begin);
   return TakeWeights(block);
 }
 
 absl::Status TrainingLoop::TakeWeights(uint32_t block) {
-  BlockWeights& weights = weights_[block];
-  weights.in_place = exchange_.TakeInPlace(block);
-  if (weights.in_place.leases.empty()) weight_memory_.OnCopied(block);
-  model_.BindWeights(static_cast<int>(block), ViewOf(block));
+  weight_memory_.OnPulled(block, exchange_.TakeInPlace(block));
+  model_.BindWeights(static_cast<int>(block), weight_memory_.ViewOf(block));
   return core_.OnWeights(block, exchange_.PulledVersions(block));
 }
 
 absl::Status TrainingLoop::Drop(const DropOrder& order) {
   if (order.open) RETURN_IF_ERROR(exchange_.GiveUpPull(order.block));
   model_.ReleaseWeights(static_cast<int>(order.block));
-  weights_[order.block].in_place = {};
   weight_memory_.Drop(order.block);
   return absl::OkStatus();
-}
-
-WeightsView TrainingLoop::ViewOf(uint32_t block) const {
-  const InPlaceWeights& in_place = weights_[block].in_place;
-  const AlignedBuffer& own = weight_memory_.of(block);
-  if (bf16_weights_) {
-    return {.bf16 = in_place.bf16_elements.empty() ? Bf16Elements(own) : in_place.bf16_elements};
-  }
-  return {.fp32 = in_place.elements.empty() ? own.floats() : in_place.elements};
 }
 
 void TrainingLoop::CountHeld() {
@@ -112,7 +93,7 @@ HeldBytes TrainingLoop::held() const {
 // versions. No orders are taken amid the computation; nor need they be, since what was served once
 // is served again.
 absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
-  if (weights_[block].whole) return absl::OkStatus();
+  if (whole_[block]) return absl::OkStatus();
   const TraceSpan span(options_.trace,
                        {.kind = TraceKind::kWait, .block = block, .clock = core_.clock()});
   const absl::Time begin = time_.Now();
@@ -124,17 +105,6 @@ absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
   }
   times_.AddWaiting(time_.Now() - begin);
   return TakeWeights(block);
-}
-
-absl::Duration TrainingLoop::FirstPullTimeout() const {
-  return 3 * absl::Milliseconds(options_.config.comm().resend_ms());
-}
-
-absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
-  return absl::UnavailableError(absl::StrCat(
-      "no server has answered a pull of block ", block, " for ",
-      absl::FormatDuration(FirstPullTimeout()),
-      ": start servers on an address that this host reaches (tug server --listen ADDRESS)"));
 }
 
 }  // namespace tug

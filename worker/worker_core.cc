@@ -5,7 +5,7 @@
 
 #include "base/status_macros.h"
 #include "proto/placement_mode.h"
-#include "worker/encoded_gradients.h"
+#include "proto/push_plan.h"
 #include "worker/lane_room.h"
 
 namespace tug {
@@ -21,8 +21,7 @@ WorkerCore::WorkerCore(Options options, WorkerActions& actions, ControlBoard& bo
       actions_(actions),
       board_(board),
       mode_(SyncModeOf(options_.config.sync().policy())),
-      holds_pushes_(ClipsInWorker(options_.config) &&
-                    options_.config.optimizer().clip() == OptimizerConfig::GLOBAL),
+      holds_pushes_(PushPlanOf(options_.config).worker_holds),
       virtual_workers_(options_.virtual_workers),
       machine_(MachineOptions()),
       due_residuals_({options_.config.checkpoint().interval(), options_.start_version, mode_}) {}

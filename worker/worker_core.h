@@ -197,8 +197,7 @@ class WorkerCore {
   WorkerActions& actions_;
   ControlBoard& board_;
   const SyncMode mode_;
-  // A norm over all blocks is clipped by, here: pushes wait for it.
-  const bool holds_pushes_;
+  const bool holds_pushes_;                // PushPlan::worker_holds
   std::vector<uint32_t> virtual_workers_;  // carried
   StepMachine machine_;
   ControlBoard::Orders orders_;  // newest taken
