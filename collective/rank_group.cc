@@ -18,9 +18,7 @@ constexpr size_t kPlans = 64;
 // takes as long as some thousand bytes; without it two messages that meet at a port may take longer
 // by the shorter one.
 constexpr uint64_t kLeastWordBytes = 16 << 10;
-constexpr uint64_t kMostEarlyMessages = 1 << 20;
-constexpr uint64_t kMostEarlyCollectives = 1 << 16;  // ahead of ours
-constexpr uint64_t kKeptBytes = 4 << 20;             // of each kind of buffer
+constexpr uint64_t kKeptBytes = 4 << 20;  // of each kind of buffer
 constexpr size_t kMostWhyBytes = 1024;
 
 static_assert(MessageBoard::kMostBytes <= CollectiveRun::kCopiedBytes);
@@ -60,7 +58,8 @@ RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
       sinks_(std::move(sinks)),
       over_network_(options_.peers.size()),
       copies_(kKeptBytes, nullptr),
-      stage_(kKeptBytes, nullptr) {
+      stage_(kKeptBytes, nullptr),
+      early_(options_.early_bytes) {
   TUG_CHECK_LT(options_.rank, world());
   for (uint32_t rank = 0; rank < world(); ++rank) ranks_[options_.peers[rank]] = rank;
   TUG_CHECK_EQ(ranks_.size(), options_.peers.size());
@@ -146,7 +145,9 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
                       stage_);
   now_ = now;
   running.run->Begin();
-  TakeEarly(number, now);
+  for (EarlyMessages::Early& early : early_.Take(number)) {
+    if (status_.ok()) Deliver(early.rank, std::move(early.message), now);
+  }
   const auto still = runs_.find(number);
   for (const auto& [rank, why] : lost_) {
     if (status_.ok() && Needs(still->second, rank)) Abort(rank, why);
@@ -249,42 +250,11 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
 
 void RankGroup::KeepEarly(uint32_t rank, Message message) {
   const uint64_t number = message.header.clock;
-  early_bytes_ += message.payload.size_bytes();
-  std::string bound;
-  if (early_bytes_ > options_.early_bytes) {
-    bound = absl::StrCat("more than ", options_.early_bytes, " bytes");
-  } else if (early_messages_ >= kMostEarlyMessages) {
-    bound = absl::StrCat("more than ", kMostEarlyMessages, " messages");
-  } else if (number - next_ >= kMostEarlyCollectives) {
-    bound = absl::StrCat("more than ", kMostEarlyCollectives, " collectives");
-  }
-  if (!bound.empty()) {
-    return Fail(
-        absl::StatusCode::kResourceExhausted, options_.rank,
-        absl::StrCat("is too slow: rank ", rank, " is too far ahead, it sends for collective ",
-                     number, ", ", next_, " are started here, and ", bound, " would wait"));
-  }
-  std::vector<Early>& early = early_[number];
-  if (message.header.kind == MessageKind::kInCollective) {
-    const auto same = [&](const Early& e) {
-      return e.rank == rank && e.message.header.kind == MessageKind::kInCollective;
-    };
-    if (std::any_of(early.begin(), early.end(), same)) return;
-  }
-  ++early_messages_;
-  early.push_back({rank, std::move(message)});
-}
-
-void RankGroup::TakeEarly(uint64_t number, absl::Time now) {
-  const auto found = early_.find(number);
-  if (found == early_.end()) return;
-  std::vector<Early> early = std::move(found->second);
-  early_.erase(found);
-  early_messages_ -= early.size();
-  for (Early& e : early) {
-    early_bytes_ -= e.message.payload.size_bytes();
-    if (status_.ok()) Deliver(e.rank, std::move(e.message), now);
-  }
+  const std::string bound = early_.Keep(rank, next_, std::move(message));
+  if (bound.empty()) return;
+  Fail(absl::StatusCode::kResourceExhausted, options_.rank,
+       absl::StrCat("is too slow: rank ", rank, " is too far ahead, it sends for collective ",
+                    number, ", ", next_, " are started here, and ", bound, " would wait"));
 }
 
 void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
@@ -436,7 +406,7 @@ void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& wh
   status_ = absl::Status(
       code, absl::StrCat("rank ", rank, " (", PeerName(options_.peers[rank]), ") ", why, says));
   runs_.clear();
-  early_.clear();
+  early_.Clear();
   for (uint32_t other = 0; other < world(); ++other) {
     if (other == options_.rank) continue;
     Outgoing notice;

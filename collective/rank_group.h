@@ -38,6 +38,7 @@
 #include "absl/time/time.h"
 #include "base/own_pauses.h"
 #include "collective/collective_run.h"
+#include "collective/early_messages.h"
 #include "collective/element_type.h"
 #include "collective/message_board.h"
 #include "collective/message_plan.h"
@@ -169,7 +170,6 @@ class RankGroup {
   // Wakes those whose memory was read: they may wait for that alone.
   void TellReads(uint64_t number, CollectiveRun& run);
   void KeepEarly(uint32_t rank, Message message);
-  void TakeEarly(uint64_t number, absl::Time now);
   void Deliver(uint32_t rank, Message message, absl::Time now);
   // Whether the rank takes the collective to be what we do; else the group has failed.
   bool Agrees(const CollectiveRun& run, uint32_t rank, const WireHeader& header);
@@ -202,14 +202,8 @@ class RankGroup {
   uint64_t next_ = 0;                                      // number
   Runs runs_;
   Runs::node_type spare_;  // the memory of a collective that is over, for the next one
-  struct Early {
-    uint32_t rank;
-    Message message;
-  };
-  std::map<uint64_t, std::vector<Early>> early_;  // by number
-  std::map<uint32_t, std::string> lost_;          // ranks, and why
-  uint64_t early_bytes_ = 0;
-  uint64_t early_messages_ = 0;
+  EarlyMessages early_;
+  std::map<uint32_t, std::string> lost_;  // ranks, and why
   uint64_t ignored_messages_ = 0;
   absl::Time now_;
   absl::Status status_;
