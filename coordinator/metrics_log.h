@@ -35,7 +35,7 @@ namespace tug {
 //               of each traced step, when all are over: step, seconds, parts: what, who, seconds,
 //               the largest first (blame.h)
 //   worker      before the end, of each virtual worker: virtual_worker, steps, skipped (of them),
-//               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
+//               seconds, compute_seconds, wait_seconds, straggle_seconds
 //   node        before the end, of each node that is there: node, role ("server", "worker"),
 //               socket_bytes, and what it held for training, the most of each at a time:
 //               weight_bytes, gradient_bytes, optimizer_bytes, sum_bytes, cached_bytes,
@@ -44,7 +44,7 @@ namespace tug {
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
 //               ...; only entry 255: that or more), mean_staleness, dropped_pushes
 //               (sync_figures.h); worker_socket_bytes, server_socket_bytes, and where they are not
-//               0 encode_seconds, decode_seconds (traffic_figures.h)
+//               0 encode_seconds, decode_seconds
 // A number that is not finite is null. A run that is resumed appends; a step that was run again
 // stands in it twice, the later line counts. Not thread-safe.
 class MetricsLog {

@@ -158,7 +158,8 @@ void PushTable::StartWaiting(PartitionPush& part, absl::Time now) {
   next_due_ = std::min(next_due_, part.due);
 }
 
-// Of several of a block, those but the newest are encoded already (Add).
+// Of several of a block, those but the newest are encoded already (Add), so the order is that of
+// their residuals.
 void PushTable::EncodeAllOf(uint32_t virtual_worker) {
   for (uint32_t block = 0; block < plan_->num_blocks(); ++block) {
     pushes_.ForEachOf(block, virtual_worker, [&](OpenPush& push) { payloads_.EncodeUnsent(push); });

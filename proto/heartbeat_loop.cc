@@ -35,16 +35,19 @@ class Beats {
 
   absl::Status Run() {
     while (true) {
-      const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
-      HeartbeatRequest request = core_.NextBeat(WantsToLeave(), failure);
+      HeartbeatRequest request = core_.Begin();
       request.set_trace_sent(trace_sent_);
       callbacks_.report(request);
+      const bool leaves = WantsToLeave();
+      core_.Complete(leaves, own_failure_.ok() ? callbacks_.failure() : own_failure_, request);
       const absl::StatusOr<HeartbeatReply> reply = Beat(request);
       const BeatCore::Verdict verdict = core_.OnReply(reply, time_.Now());
-      if (reply.ok()) StayPresent();
-      Tell(verdict.event);
+      Tell(verdict);
       if (verdict.end.has_value()) return EndOf(verdict);
-      if (verdict.running) Take(*reply, request);
+      if (verdict.running) {
+        StayPresent();
+        Take(*reply, request);
+      }
       if (verdict.running && reply->trace_wanted() && !trace_sent_) {
         SendTrace();  // in place of the pause
         continue;
@@ -79,8 +82,11 @@ class Beats {
     if (presence_->broke_off()) presence_ = client_.StayPresent(core_.node_id(), core_.job());
   }
 
-  void Tell(BeatCore::Event event) const {
-    switch (event) {
+  void Tell(const BeatCore::Verdict& verdict) const {
+    if (verdict.answers_again) {
+      LogInfo("the coordinator answers again", {{"address", client_.address()}});
+    }
+    switch (verdict.event) {
       case BeatCore::Event::kNone:
       case BeatCore::Event::kGaveUp:
         return;
@@ -89,8 +95,6 @@ class Beats {
             absl::StrCat("the coordinator does not answer; the job goes on without it for ",
                          absl::FormatDuration(core_.patience()), " at most: ", Remedy()),
             {{"address", client_.address()}});
-      case BeatCore::Event::kAnswersAgain:
-        return LogInfo("the coordinator answers again", {{"address", client_.address()}});
       case BeatCore::Event::kLeft:
         return LogInfo("this node has left the job, which goes on");
     }

@@ -37,15 +37,18 @@ BeatCore::BeatCore(const RegisterReply& registered, absl::Duration longest_call,
       own_pauses_(longest_call + 2 * interval_ + kSilence),
       answered_(now) {}
 
-HeartbeatRequest BeatCore::NextBeat(bool wants_to_leave, const absl::Status& failure) {
-  failure_ = failure;
+HeartbeatRequest BeatCore::Begin() const {
   HeartbeatRequest beat;
   beat.set_node_id(node_id_);
   beat.set_job(job_);
   beat.set_known_view(known_view_);
+  return beat;
+}
+
+void BeatCore::Complete(bool wants_to_leave, const absl::Status& failure, HeartbeatRequest& beat) {
+  failure_ = failure;
   beat.set_leaving(wants_to_leave);
   if (!failure.ok()) beat.set_failure(std::string(failure.message()));
-  return beat;
 }
 
 BeatCore::Verdict BeatCore::OnReply(const absl::StatusOr<HeartbeatReply>& reply, absl::Time now) {
@@ -62,7 +65,7 @@ BeatCore::Verdict BeatCore::OnReply(const absl::StatusOr<HeartbeatReply>& reply,
 
 BeatCore::Verdict BeatCore::OnAnswer(const HeartbeatReply& reply) {
   Verdict verdict;
-  if (std::exchange(silence_told_, false)) verdict.event = Event::kAnswersAgain;
+  verdict.answers_again = std::exchange(silence_told_, false);
   if (reply.phase() == DONE) {
     verdict.end = absl::OkStatus();
   } else if (reply.phase() == FAILED) {

@@ -47,18 +47,21 @@ class JoinCore {
 class BeatCore {
  public:
   // What people are to be told.
-  enum class Event : uint8_t { kNone, kSilence, kGaveUp, kAnswersAgain, kLeft };
+  enum class Event : uint8_t { kNone, kSilence, kGaveUp, kLeft };
   struct Verdict {
     std::optional<absl::Status> end = {};  // the node ends with this; none: it beats again
     bool running = false;                  // the reply is of a running job: to be taken
+    bool answers_again = false;            // after a silence that people were told of
     Event event = Event::kNone;
   };
 
   // `longest_call`: of a heartbeat, answered or not.
   BeatCore(const RegisterReply& registered, absl::Duration longest_call, absl::Time now);
 
-  // To which the caller adds what it reports. `failure`: not OK where this node cannot go on.
-  HeartbeatRequest NextBeat(bool wants_to_leave, const absl::Status& failure);
+  // A heartbeat: Begin, what the caller reports, Complete. `failure`: not OK where this node cannot
+  // go on.
+  HeartbeatRequest Begin() const;
+  void Complete(bool wants_to_leave, const absl::Status& failure, HeartbeatRequest& beat);
   // Of the newest beat. UNAVAILABLE and DEADLINE_EXCEEDED: there is no answer, and another
   // coordinator may take the job up.
   Verdict OnReply(const absl::StatusOr<HeartbeatReply>& reply, absl::Time now);

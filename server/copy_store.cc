@@ -17,11 +17,11 @@ void CopyInto(std::span<const T> from, AlignedBuffer& to) {
 }
 
 CopyShape ShapeOf(const CopyStore::Options& options, const Optimizer& optimizer) {
-  return {.clocks = options.own_clocks,
+  return {.clocks = options.counted_clocks,
           .has_m = optimizer.keeps_m(),
           .has_v = optimizer.keeps_v(),
           .has_shadow = options.pull_codec == Codec::kChanges,
-          .has_previous = options.own_clocks == 0,
+          .has_previous = options.counted_clocks == 0,
           .previous = StoredAs(options.pull_codec)};
 }
 

@@ -41,8 +41,8 @@ class CopyStore {
   static constexpr uint64_t kNothing = ~uint64_t{0};
 
   struct Options {
-    uint64_t start_version = 0;  // of the job
-    uint32_t own_clocks = 0;     // virtual workers, where every push is an update; else 0
+    uint64_t start_version = 0;   // of the job
+    uint32_t counted_clocks = 0;  // virtual workers, where every push is an update; else 0
     Codec pull_codec = Codec::kNone;
     ShadowMaker::Options shadow = {};  // with pulls of changes
     bool leave_out_update = false;     // see ShardOptions

@@ -131,7 +131,7 @@ TEST_F(CopyStoreTest, RefusesPayloadsOfOtherShapes) {
 
 class UpdateCopyStoreTest : public CopyStoreTest {
  protected:
-  UpdateCopyStoreTest() : CopyStoreTest({.start_version = 1, .own_clocks = 2}) {}
+  UpdateCopyStoreTest() : CopyStoreTest({.start_version = 1, .counted_clocks = 2}) {}
 };
 
 TEST_F(UpdateCopyStoreTest, CountsThePushesOfEachVirtualWorker) {

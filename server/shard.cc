@@ -164,13 +164,13 @@ void Shard::SetLive(const LiveSet& live) {
 }
 
 void Shard::SetFinalVersion(uint64_t version) {
-  if (context_.final_version == version) return;
+  if (own_clocks() || context_.final_version == version) return;
   context_.final_version = version;
   pushes_->SetFinal();
 }
 
 void Shard::SetFinalClocks(std::span<const uint64_t> clocks, uint64_t version, absl::Time now) {
-  if (clocks.size() != context_.options.virtual_workers) return;
+  if (!own_clocks() || clocks.size() != context_.options.virtual_workers) return;
   std::vector<uint64_t>& final_clocks = context_.final_clocks;
   if (version == context_.final_version &&
       std::equal(clocks.begin(), clocks.end(), final_clocks.begin(), final_clocks.end())) {

@@ -7,7 +7,7 @@
 //
 //   OwnSegments     the segments that the lane owns: clocks, sums, weights, optimizer state
 //   PullService     answers pulls: those that wait, those whose turn has come, the host's cache
-//   ShardCopies   copies at other lanes, and of other lanes' segments here
+//   ShardCopies     copies at other lanes, and of other lanes' segments here
 //   PushHandler     makes versions of pushes: SummedPushes (BSP, BACKUP), AppliedPushes (SSP, ASP)
 //
 // The shard fences (a message of another job is dropped, one of an older view or timeline is

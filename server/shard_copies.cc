@@ -27,7 +27,7 @@ bool IsCopied(const ShardOptions& options, std::span<const uint32_t> owned) {
 
 CopyStore::Options StoreOptions(const ShardOptions& options, const OwnSegments& own) {
   return {.start_version = options.start_version,
-          .own_clocks = own.own_clocks() ? options.virtual_workers : 0,
+          .counted_clocks = own.own_clocks() ? options.virtual_workers : 0,
           .pull_codec = WeightsCodecOf(options.pull_format),
           .shadow = ShadowOptionsOf(options),
           .leave_out_update = options.leave_out_update,

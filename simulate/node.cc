@@ -150,8 +150,9 @@ void SimulatedNode::Register(bool joined) {
 }
 
 void SimulatedNode::Beat() {
-  HeartbeatRequest request = core_->NextBeat(asks_to_leave_, absl::OkStatus());
+  HeartbeatRequest request = core_->Begin();
   Report(request);
+  core_->Complete(asks_to_leave_, absl::OkStatus(), request);
   const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
   // On its way it needs nobody: neither a node that stands still nor one that dies holds it up.
   world_.time.Schedule(world_.options.max_control_delay * fraction,

@@ -85,11 +85,9 @@ void SimulatedWorker::BuildCore(const View& view, const WorkerPlace& place) {
 }
 
 void SimulatedWorker::RestoreResiduals(const View& view, const WorkerPlace& place) {
-  const auto checkpoint = world_.store.checkpoints.find(view.start_version());
-  if (view.restore_path().empty() || checkpoint == world_.store.checkpoints.end()) return;
-  const Manifest& manifest = checkpoint->second;
-  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+  for (const size_t i : ResidualsToRestore(view, place, core_->mode())) {
     const uint32_t virtual_worker = place.virtual_workers[i];
+    const Manifest& manifest = world_.store.checkpoints.at(view.start_version());
     if (!HasResidualsAt(manifest, virtual_worker, place.start_clocks[i])) continue;
     for (const ManifestFile& file : manifest.files()) {
       const auto stored = world_.store.residuals.find(file.name());

@@ -10,7 +10,8 @@
 namespace tug {
 
 // Which checkpoints what a virtual worker's pushes leave out (exchange/residuals.h) is to be
-// written to: those that lanes write (server/summed_pushes.cc), as it passes their versions.
+// written to: those that lanes write (server/summed_pushes.cc, server/applied_pushes.cc), as it
+// passes their versions.
 //
 // Where pushes are summed, a virtual worker has passed version v when it has made its pushes of all
 // clocks before v. Where every push is an update, virtual workers are at clocks of their own when

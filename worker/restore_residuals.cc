@@ -6,8 +6,20 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "proto/control.pb.h"
 
 namespace tug {
+
+std::vector<size_t> ResidualsToRestore(const View& view, const WorkerPlace& place,
+                                       const SyncMode& mode) {
+  std::vector<size_t> restored;
+  if (view.restore_path().empty()) return restored;
+  const uint64_t start = view.start_version();
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+    if (mode.VersionAt(place.start_clocks[i]).value_or(start) == start) restored.push_back(i);
+  }
+  return restored;
+}
 
 bool HasResidualsAt(const Manifest& manifest, uint32_t virtual_worker, uint64_t clock) {
   const auto& clocks = manifest.clocks();

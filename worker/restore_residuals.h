@@ -11,16 +11,24 @@
 #include "exchange/codec_choice.h"
 #include "exchange/requests.h"
 #include "exchange/segment_table.h"
+#include "exchange/worker_place.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 
 class Manifest;
+class View;
 
 // What a virtual worker's pushes had left out when a checkpoint was made.
 struct RestoredResiduals {
   std::vector<SegmentResidual> residuals;  // empty: nothing
   std::string notice;                      // why it goes on without what there was; else empty
 };
+
+// Of the virtual workers of `place`, the indices of those that may go on from the checkpoint that
+// the view's timeline began with: not those that have made later clocks, as far as the clock tells.
+std::vector<size_t> ResidualsToRestore(const View& view, const WorkerPlace& place,
+                                       const SyncMode& mode);
 
 // Whether the residuals that a checkpoint has of a virtual worker are those at this clock: not if
 // it went on elsewhere since.

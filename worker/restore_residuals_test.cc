@@ -141,5 +141,23 @@ TEST_F(RestoreResidualsTest, ADamagedFileIsRefused) {
   EXPECT_THAT(std::string(restored.status().message()), HasSubstr("residual-003.safetensors"));
 }
 
+// One that joins when others have gone on must not ask for a checkpoint that may be gone by then.
+TEST(ResidualsToRestore, LeavesOutVirtualWorkersThatWentOnElsewhere) {
+  View view;
+  view.set_number(4);
+  view.set_placement(4);
+  view.set_start_version(10);
+  WorkerPlace place;
+  place.virtual_workers = {1, 3};
+  place.start_clocks = {10, 12};
+  const SyncMode& bsp = SyncModeOf(SyncConfig::BSP);
+  EXPECT_THAT(ResidualsToRestore(view, place, bsp), testing::IsEmpty()) << "nothing to restore";
+  view.set_restore_path("run/checkpoints/step-00000010");
+  EXPECT_THAT(ResidualsToRestore(view, place, bsp), testing::ElementsAre(0));
+  // Versions are no clocks: the checkpoint says whose clocks it has.
+  EXPECT_THAT(ResidualsToRestore(view, place, SyncModeOf(SyncConfig::SSP)),
+              testing::ElementsAre(0, 1));
+}
+
 }  // namespace
 }  // namespace tug

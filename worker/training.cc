@@ -351,19 +351,19 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
 }
 
 // One that joins amid the timeline has virtual workers that went on elsewhere: by then the
-// checkpoint may be gone.
+// checkpoint may be gone. Where the timeline begins, servers read it too, and say so.
 absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
   bool any = false;
   const bool amid = view.number() != view.placement();
   const std::vector<std::string> names = BlockNames(view.blocks());
   const CodecChoice codecs(registered_.config().comm().push_codec(), names);
-  if (view.restore_path().empty()) return any;
-  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+  const SyncMode& mode = SyncModeOf(registered_.config().sync().policy());
+  for (const size_t i : ResidualsToRestore(view, place, mode)) {
     const uint32_t virtual_worker = place.virtual_workers[i];
     const uint64_t clock = place.start_clocks[i];
     absl::StatusOr<RestoredResiduals> restored =
         ReadResiduals(view.restore_path(), names, *table_, codecs, virtual_worker, clock);
-    if (!restored.ok() && amid) continue;
+    if (absl::IsNotFound(restored.status()) || (!restored.ok() && amid)) continue;
     RETURN_IF_ERROR(restored.status());
     if (!restored->notice.empty()) {
       absl::MutexLock lock(&mutex_);
