@@ -402,20 +402,24 @@ StopReply Coordinator::OnStop(absl::Time now) {
     return reply;
   }
   Keep(now, [](JournalRecord& record) { record.mutable_stop(); });
-  if (phase() == WAITING) {
-    const bool first = !stage_.rolling_back() && timeline_->start.number == options_.start.number;
-    const uint64_t committed = checkpoints_.committed_version();
-    const bool saved = committed > options_.start.version;
-    reply.set_message(
-        absl::StrCat(first ? "the job had not started; it ends now, " : "the job ends now, ",
-                     saved ? absl::StrCat("with the checkpoint of step ", committed)
-                           : "without a checkpoint of its own"));
-  } else {
-    reply.set_message("stopping after the step in progress, then a checkpoint");
-  }
+  const bool at_once = phase() == WAITING;
+  const bool first = !stage_.rolling_back() && timeline_->start.number == options_.start.number;
   Stop(now);
   Advance(now);
+  reply.set_message(at_once ? absl::StrCat(first ? "the job had not started; it" : "the job",
+                                           " ends now, ", WhatIsLeft())
+                            : "stopping after the step in progress, then a checkpoint");
   return reply;
+}
+
+// Of a job that ends now. Whoever was waited for may have held up a checkpoint: then it is being
+// written.
+std::string Coordinator::WhatIsLeft() const {
+  const uint64_t committed = checkpoints_.committed_version();
+  return absl::StrCat(
+      committed > options_.start.version ? absl::StrCat("with the checkpoint of step ", committed)
+                                         : "without a checkpoint of its own",
+      checkpoints_.idle() ? "" : ", or with a later checkpoint that is being written");
 }
 
 void Coordinator::Stop(absl::Time now) {

@@ -135,6 +135,7 @@ class Coordinator {
   void Go();
   void LookForTheEnd(absl::Time now);
   void Stop(absl::Time now);
+  std::string WhatIsLeft() const;
   void Finish(absl::Time now);
   // `why`: empty, if it need not.
   void Fail(const std::string& why, absl::Time now);

@@ -396,6 +396,16 @@ TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
   }
 }
 
+TEST_F(CoordinatorFaultsTest, AStopWhileACheckpointIsWrittenLeavesOpenWhichIsTheLast) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 4), 1, 4));
+  Lose(job, 1);
+  EXPECT_EQ(job.coordinator().OnStop(job.now()).message(),
+            "the job ends now, without a checkpoint of its own, or with a later checkpoint that is "
+            "being written");
+}
+
 TEST_F(CoordinatorFaultsTest, AJobThatIsStoppedWhileItGoesBackEndsAtTheStepOfItsCheckpoint) {
   JobUnderTest job(Options());
   job.Run(1, 2);

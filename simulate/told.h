@@ -38,7 +38,8 @@ class Told {
   const std::function<void(const std::string&)> violation_;
   uint64_t saved_;  // step of the newest checkpoint; of the first timeline, `start_`
   bool stopped_ = false;
-  std::optional<uint64_t> promised_;  // to who asked it to stop: what it ends with
+  std::optional<uint64_t> promised_;  // to who asked it to stop: what it ends with,
+  bool maybe_later_ = false;          // or with a later one
 };
 
 }  // namespace tug

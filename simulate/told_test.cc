@@ -79,5 +79,14 @@ TEST_F(ToldTest, FindsABestEvaluationOfAStepThatIsGone) {
   EXPECT_THAT(untrue_, ElementsAre(HasSubstr("the best evaluation is of step 25")));
 }
 
+TEST_F(ToldTest, AStopMayLeaveOpenWhatIsBeingWritten) {
+  told_.OnStopAnswer(
+      "the job ends now, without a checkpoint of its own, or with a later checkpoint that is being "
+      "written");
+  told_.OnCommitted(2);
+  told_.OnDone(Done(2, 2));
+  EXPECT_THAT(untrue_, IsEmpty());
+}
+
 }  // namespace
 }  // namespace tug
