@@ -184,7 +184,7 @@ TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
             "echo 'connection to a lost' > $root/coordinator.log; kill -HUP $$",
         "while [ ! -e $root/lost ]; do sleep 0.02; done; sleep 0.2; touch $root/in_order",
         "touch $root/up; while [ ! -e $root/in_order ]; do sleep 0.02; done");
-  job_.supervision.lost_time = absl::Seconds(20);
+  job_.supervision.end_time = absl::Seconds(20);
   EXPECT_THAT(
       std::string(RunLocalJob(job_).message()),
       AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),

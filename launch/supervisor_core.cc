@@ -51,7 +51,10 @@ void SupervisorCore::OnExit(const std::string& name, ProcessExit how, absl::Time
   }
   if (how == ProcessExit::kZero) return;
   CountExit(node, how, now);
-  node.start_at = Failed(how) ? now + options_.report_time : now;
+  const bool crash_loop = node.quick_deaths >= kMostQuickDeaths;
+  node.start_at = now + (crash_loop    ? options_.end_time
+                         : Failed(how) ? options_.report_time
+                                       : absl::ZeroDuration());
   StartDueNodes(now);
 }
 
@@ -80,7 +83,7 @@ void SupervisorCore::OnCoordinatorExit(ProcessExit how, absl::Time now) {
       return EndIfNodesExited();
     case ProcessExit::kConnectionLost:
       phase_ = Phase::kClosing;
-      EndAt(now + options_.lost_time, lost);
+      EndAt(now + options_.end_time, lost);
       return EndIfNodesExited();
     case ProcessExit::kError:
       return End({EndJob::Why::kCoordinatorFailed});

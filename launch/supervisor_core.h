@@ -23,8 +23,10 @@ struct SupervisorOptions {
   absl::Duration join_time;
   // For nodes to exit after the coordinator has.
   absl::Duration exit_time = absl::Seconds(5);
-  // For an unreachable coordinator to end the job in order: kEndTime of `tug attend`, and a second.
-  absl::Duration lost_time = absl::Seconds(7);
+  // For the coordinator to end the job by itself, where it is unreachable, or where a node crashes
+  // in a loop: the job may be done. Longer than Coordinator::told_grace() and kEndTime of `tug
+  // attend` by default.
+  absl::Duration end_time = absl::Seconds(7);
 };
 
 enum class ProcessExit : uint8_t {
@@ -74,7 +76,8 @@ using SupervisorAction = std::variant<StartProcess, StopCoordinator, WarnOfExit,
 //     wait until it is ready. One whose connection is lost may live and ends the job itself.
 //  4. A process that ends kMostQuickDeaths times in a row within quick_death of its start (nodes
 //     that exit with an error: and join_time) ends the job; so does a coordinator that is killed
-//     before it was ever ready or exits with an error.
+//     before it was ever ready or exits with an error. A node does so after end_time: the
+//     coordinator may be about to end a job that is done.
 //  5. The first interrupt stops the coordinator in order, as soon as it is ready; so does every
 //     coordinator that recovers the job later. The second ends the job.
 //

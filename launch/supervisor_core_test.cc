@@ -108,7 +108,19 @@ TEST_F(SupervisorCoreTest, EndsTheJobAfterThreeQuickDeathsInARow) {
     EXPECT_THAT(Actions(), ElementsAre("again worker-0"));
   }
   Exit("worker-0", ProcessExit::kKilled, quick);
+  EXPECT_THAT(Actions(), IsEmpty());
+  TickAtDeadline();
   EXPECT_THAT(Actions(), ElementsAre("end: lost worker-0"));
+}
+
+TEST_F(SupervisorCoreTest, AJobThatIsDoneIsNotEndedByANodeThatCrashesInALoop) {
+  Run();
+  for (int i = 0; i < kMostQuickDeaths; ++i)
+    Exit("worker-0", ProcessExit::kKilled, absl::ZeroDuration());
+  Actions();
+  Exit("coordinator", ProcessExit::kZero, absl::Seconds(1));
+  TickAtDeadline();
+  EXPECT_THAT(Actions(), ElementsAre("end: done "));
 }
 
 TEST_F(SupervisorCoreTest, EndsTheJobOfANodeThatCannotJoin) {
