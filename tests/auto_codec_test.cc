@@ -46,8 +46,8 @@ TEST_F(AutoCodecTest, ThroughSharedMemoryEverythingIsFp32ToTheBit) {
 }
 
 TEST_F(AutoCodecTest, OverASlowLinkFewBytesAreChosenAndLearnedFrom) {
-  const Texts link = {"comm.shared_memory=false", "comm.impair.rate_mbit=10", "train.steps=200"};
-  Train("fp32", {"train.steps=200"});
+  const Texts link = {"comm.shared_memory=false", "comm.impair.rate_mbit=10", "train.steps=300"};
+  Train("fp32", {"train.steps=300"});
   Train("auto", Auto(link));
   ASSERT_FALSE(HasFailure());
   const std::string metrics = Metrics("auto");
@@ -55,12 +55,10 @@ TEST_F(AutoCodecTest, OverASlowLinkFewBytesAreChosenAndLearnedFrom) {
                                      "(top_k_int8|one_bit|int8) \\([0-9.]+ Mbit/s\\)"));
   EXPECT_THAT(metrics, ContainsRegex("pulls from servers? [0-9, ]+ as int8"));
   const Losses fp32 = LossesOf("fp32"), chosen = LossesOf("auto");
-  const double loss = chosen.validation.at(200);
+  const double loss = chosen.validation.at(300);
   EXPECT_TRUE(std::isfinite(loss));
   EXPECT_LT(loss, chosen.training.at(1));
-  // Which codecs are chosen, and how often, follows the rates that a busy machine shows: 0.33 to 0.46
-  // was seen with one_bit, top_k_int8 and changes between them.
-  EXPECT_NEAR(loss, fp32.validation.at(200), 0.6);
+  EXPECT_NEAR(loss, fp32.validation.at(300), 0.4);
 }
 
 }  // namespace
