@@ -69,10 +69,10 @@ void PushTable::Add(PushRequest request, absl::Time now) {
     pushes_.ForEachOf(request.block, request.virtual_worker,
                       [&](OpenPush& other) { payloads_.EncodeUnsent(other); });
   }
-  const uint64_t clock = request.clock;
+  const std::optional<uint64_t> version = options_.mode.VersionAt(request.clock);
   // Now: when its turn comes, weights of a later version may be here.
   Cut(pushes_.Open(std::move(request)), [&](const Partition& part) {
-    return options_.mode.VersionAt(clock).value_or(versions_.Lowest(part));
+    return version.has_value() ? *version : versions_.Lowest(part);
   });
   SendQueued(now);
 }
