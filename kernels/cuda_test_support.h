@@ -129,10 +129,10 @@ class OnGpu : public CudaTest {
     return OnDevice<T>(values, stream());
   }
   void BeginRun(int /*run*/) {}
+  static void Expect(const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; }
   template <typename Args>
   void Run(absl::Status (*kernel)(const Args&, const Stream&), const Args& args) {
-    const absl::Status status = kernel(args, stream());
-    EXPECT_TRUE(status.ok()) << status;
+    Expect(kernel(args, stream()));
   }
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -154,15 +155,15 @@ class OnCpu : public testing::Test {
   Array<T> Put(std::vector<T> values) {
     return Array<T>(std::move(values));
   }
-  void BeginRun(int run) { threads_ = run + 1; }
+  void BeginRun(int run) { pool_ = std::make_unique<ThreadPool>(run + 1); }
+  ThreadPool& pool() { return *pool_; }
   template <typename Args>
   void Run(void (*kernel)(ThreadPool&, const Args&), const Args& args) {
-    ThreadPool pool(threads_);
-    kernel(pool, args);
+    kernel(pool(), args);
   }
 
  private:
-  int threads_ = 1;
+  std::unique_ptr<ThreadPool> pool_ = std::make_unique<ThreadPool>(1);
 };
 
 inline double Dot(const std::vector<double>& a, const std::vector<double>& b) {
