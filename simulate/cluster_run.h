@@ -1,0 +1,100 @@
+#ifndef TUG_SIMULATE_CLUSTER_RUN_H_
+#define TUG_SIMULATE_CLUSTER_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/journal.h"
+#include "launch/supervisor_core.h"
+#include "simulate/cluster.h"
+#include "simulate/coordinator_actions.h"
+#include "simulate/node.h"
+
+namespace tug {
+
+// Nodes and coordinator of one run (cluster.cc), and what befalls them (cluster_faults.cc).
+class ClusterRun {
+ public:
+  ClusterRun(const SimulationOptions& options, const SegmentTable& table, SimulatedStore& store,
+             SimulationResult& result);
+  void Run();
+
+ private:
+  using Nodes = std::vector<std::unique_ptr<SimulatedNode>>;
+
+  // A process that the supervisor starts.
+  struct Process {
+    NodeKind kind = SERVER;
+    SimulatedNode* node = nullptr;  // null: it does not run, or is the coordinator
+    absl::Duration start_takes;     // the next time
+    FaultEvent next_kill = {};      // of its replacement; none if it lasts for ever
+    uint64_t starts = 0;
+    absl::Time started_at;
+    int quick_exits = 0;     // in a row
+    bool is_missed = false;  // it was lost and its replacement is not up
+  };
+
+  Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
+  void AddNode(NodeKind kind, bool spare = false);
+  // Carries out what the supervisor decides.
+  void Supervise();
+  void Start(const StartProcess& start);
+  void BringUp(const StartProcess& start);
+  void StartNode(Process& process, bool spare);
+  void Interrupt();
+  void Stop();
+  void End(const EndJob& end);
+  void OnExit(const std::string& name, ProcessExit how);
+  // Empty: its process has exited.
+  std::string NameOf(const SimulatedNode& node) const;
+  // Lets the supervisor see the end of the job.
+  void EndProcesses();
+  bool Answers() const { return coordinator_ != nullptr && !world_.coordinator_frozen; }
+  void KillCoordinator(const FaultEvent& fault);
+  // Of a process that `fault` kills.
+  static void SetNextStart(Process& process, FaultEvent fault);
+  void FreezeCoordinator(const FaultEvent& fault);
+  void ThawCoordinator();
+  void TakeUp();
+  void Drain(SimulatedNode& node, const FaultEvent& fault);
+  void Befall(const FaultEvent& fault);
+  SimulatedNode* Victim(NodeKind kind, const FaultEvent& fault);
+  void Kill(SimulatedNode& node, const FaultEvent& fault);
+  void Freeze(SimulatedNode& node, const FaultEvent& fault);
+  void Cut(SimulatedNode& node, const FaultEvent& fault);
+  void LoseKind(SimulatedNode& server, const FaultEvent& fault);
+  // A cut until the fault is over.
+  void CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts);
+  // What ends a fault that lasts.
+  void AfterFault(absl::Duration lasts, std::function<void()> end);
+  void Tick();
+  void Collect();
+
+  const SimulationOptions& options_;
+  SimulationResult& result_;
+  SimulatedTime time_;
+  std::mt19937_64 random_;
+  SimulatedNetwork network_;
+  const CoordinatorOptions coordinator_options_;
+  MemoryJournal journal_;
+  std::unique_ptr<Coordinator> coordinator_;  // null while there is none
+  SimulatedWorld world_;
+  CoordinatorActions actions_;
+  SupervisorCore supervisor_;
+  std::map<std::string, Process> processes_;
+  std::optional<EndJob> end_;  // the supervisor's
+  Nodes servers_;
+  Nodes workers_;
+  uint64_t incarnation_ = 1;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_CLUSTER_RUN_H_
