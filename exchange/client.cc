@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/overloaded.h"
 
 namespace tug {
 namespace {
@@ -82,24 +83,22 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
 }
 
 void ExchangeClient::CarryOut(Request request, absl::Time now) {
-  if (auto* push = std::get_if<PushRequest>(&request)) {
-    exchange_.Push(std::move(*push), now);
-  } else if (auto* pull = std::get_if<PullRequest>(&request)) {
-    exchange_.Pull(std::move(*pull), now);
-  } else if (auto* view = std::get_if<ViewRequest>(&request)) {
-    EnterView(std::move(*view), now);
-  } else if (auto* carried = std::get_if<CarriedRequest>(&request)) {
-    exchange_.SetCarried(*carried, now);
-  } else if (auto* copy = std::get_if<CopyRequest>(&request)) {
-    copy->copy->residuals = exchange_.CopyResiduals(copy->copy->virtual_worker);
-    events_.emplace_back(std::move(*copy));
-  } else if (auto* restore = std::get_if<RestoreRequest>(&request)) {
-    exchange_.RestoreResiduals(restore->virtual_worker, std::move(restore->residuals));
-  } else if (const auto* give_up = std::get_if<GiveUpRequest>(&request)) {
-    exchange_.GiveUpPull(give_up->block);
-  } else {
-    exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
-  }
+  const auto carry_out = Overloaded{
+      [&](PushRequest& push) { exchange_.Push(std::move(push), now); },
+      [&](PullRequest& pull) { exchange_.Pull(std::move(pull), now); },
+      [&](const ExchangeSchedule& schedule) { exchange_.SetSchedule(schedule, now); },
+      [&](ViewRequest& view) { EnterView(std::move(view), now); },
+      [&](const CarriedRequest& carried) { exchange_.SetCarried(carried, now); },
+      [&](CopyRequest& copy) {
+        copy.copy->residuals = exchange_.CopyResiduals(copy.copy->virtual_worker);
+        events_.emplace_back(std::move(copy));
+      },
+      [&](RestoreRequest& restore) {
+        exchange_.RestoreResiduals(restore.virtual_worker, std::move(restore.residuals));
+      },
+      [&](const GiveUpRequest& give_up) { exchange_.GiveUpPull(give_up.block); },
+  };
+  std::visit(carry_out, request);
 }
 
 void ExchangeClient::EnterView(ViewRequest view, absl::Time now) {
@@ -111,17 +110,16 @@ void ExchangeClient::EnterView(ViewRequest view, absl::Time now) {
 }
 
 void ExchangeClient::Take(Event event) {
-  if (const auto* copied = std::get_if<CopyRequest>(&event)) {
-    copied->copy->done = true;
-    return;
-  }
-  if (const auto* received = std::get_if<PushReceived>(&event)) return open_.OnEvent(*received);
-  if (const auto* deferred = std::get_if<PushDeferred>(&event)) return open_.OnEvent(*deferred);
-  const absl::Time now = time_.Now();
-  if (auto* pulled = std::get_if<BlockPulled>(&event)) {
-    return open_.OnEvent(std::move(*pulled), now);
-  }
-  cancelled_.Update(open_.OnEvent(std::get<PushCommitted>(event), now));
+  const auto take = Overloaded{
+      [&](BlockPulled& pulled) { open_.OnEvent(std::move(pulled), time_.Now()); },
+      [&](const PushCommitted& committed) {
+        cancelled_.Update(open_.OnEvent(committed, time_.Now()));
+      },
+      [&](const PushReceived& received) { open_.OnEvent(received); },
+      [&](const PushDeferred& deferred) { open_.OnEvent(deferred); },
+      [](const CopyRequest& copied) { copied.copy->done = true; },
+  };
+  std::visit(take, event);
 }
 
 template <typename Done>
@@ -185,16 +183,6 @@ void ExchangeClient::RunOwnThread() {
 
 // ---- callers ----
 
-void ExchangeClient::Add(Request request) {
-  absl::MutexLock lock(&mutex_);
-  if (const auto* push = std::get_if<PushRequest>(&request)) {
-    open_.OnPush(push->block, push->virtual_worker, time_.Now());
-  } else {
-    open_.OnPull(std::get<PullRequest>(request).block, time_.Now());
-  }
-  HandOver(std::move(request));
-}
-
 void ExchangeClient::HandOver(Request request) {
   requests_.push_back(std::move(request));
   if (driver_ == Driver::kNobody) {
@@ -206,8 +194,17 @@ void ExchangeClient::HandOver(Request request) {
   }
 }
 
-void ExchangeClient::Push(PushRequest request) { Add(std::move(request)); }
-void ExchangeClient::Pull(PullRequest request) { Add(std::move(request)); }
+void ExchangeClient::Push(PushRequest request) {
+  absl::MutexLock lock(&mutex_);
+  open_.OnPush(request.block, request.virtual_worker, time_.Now());
+  HandOver(std::move(request));
+}
+
+void ExchangeClient::Pull(PullRequest request) {
+  absl::MutexLock lock(&mutex_);
+  open_.OnPull(request.block, time_.Now());
+  HandOver(std::move(request));
+}
 
 void ExchangeClient::SetSchedule(const ExchangeSchedule& schedule) {
   absl::MutexLock lock(&mutex_);

@@ -22,12 +22,12 @@ namespace tug {
 // Push and pull for a process that computes: the exchange library's front door. Requests return at
 // once, and Wait* blocks until their events.
 //
-//   client->Pull({.block = 0, .version = 0, .destination = weights});
+//   client->Pull({.block = 0, .clock = 0, .destination = weights});
 //   client->WaitPulled(0, 0);
 //   ... backward pass of block 0 at clock 0 ...
 //   client->Push({.block = 0, .virtual_worker = 3, .clock = 0, .token_count = n,
 //                 .gradient = lease});
-//   client->Pull({.block = 0, .version = 1, .destination = weights});
+//   client->Pull({.block = 0, .clock = 1, .destination = weights});
 //
 // Who drives. The Exchange machine and the transport are used by one thread at a time, the driver:
 //   - a caller that waits drives until what it waits for is there, so an answer reaches it without
@@ -144,7 +144,6 @@ class ExchangeClient {
   using Event = std::variant<BlockPulled, PushCommitted, PushReceived, PushDeferred, CopyRequest>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
-  void Add(Request request);
   // To the driver, who may be the caller.
   void HandOver(Request request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOwnThread();
