@@ -90,7 +90,7 @@ class BenchWorker {
   PullRequest PullOf(uint64_t step) {
     PullRequest pull;
     pull.block = block(step);
-    pull.version = pushes() ? clock(step) + 1 : 0;
+    pull.clock = pushes() ? clock(step) + 1 : 0;
     pull.destination = weights_[pull.block].floats();
     pull.allow_in_place = setting_.transport == "shm";
     return pull;

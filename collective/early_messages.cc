@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "collective/collective_header.h"
 
 namespace tug {
 namespace {
@@ -14,7 +15,7 @@ constexpr uint64_t kMostCollectives = 1 << 16;  // ahead of ours
 }  // namespace
 
 std::string EarlyMessages::Keep(uint32_t rank, uint64_t next, Message message) {
-  const uint64_t number = message.header.clock;
+  const uint64_t number = CollectiveOf(message.header);
   const uint64_t bytes = message.payload.size_bytes();
   if (bytes_ + bytes > most_bytes_) return absl::StrCat("more than ", most_bytes_, " bytes");
   if (messages_ >= kMostMessages) return absl::StrCat("more than ", kMostMessages, " messages");

@@ -22,7 +22,7 @@ class EarlyMessages {
   // `most_bytes`: of payloads.
   explicit EarlyMessages(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Keeps a message of collective header.clock; `next`: the first that is not started. What would
+  // Keeps a message of a collective; `next`: the first that is not started. What would
   // exceed a bound is not kept: returns which ("more than 5 bytes").
   std::string Keep(uint32_t rank, uint64_t next, Message message);
   // Those of a collective that starts now, in the order in which they came.

@@ -41,14 +41,6 @@ absl::StatusCode CodeOf(uint32_t number) {
   return is_error ? static_cast<absl::StatusCode>(number) : absl::StatusCode::kUnavailable;
 }
 
-// "4096 FP32 elements in 2 parts and 2 steps"
-std::string CollectiveText(uint64_t elements, uint32_t type, uint32_t parts, uint32_t steps) {
-  const std::string name = type <= static_cast<uint32_t>(ElementType::kFp16)
-                               ? ElementTypeName(static_cast<ElementType>(type))
-                               : absl::StrCat("type ", type);
-  return absl::StrCat(elements, " ", name, " elements in ", parts, " parts and ", steps, " steps");
-}
-
 }  // namespace
 
 RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
@@ -169,12 +161,12 @@ WireHeader RankGroup::HeaderOf(MessageKind kind) const {
 
 WireHeader RankGroup::Greeting() const {
   WireHeader header = HeaderOf(MessageKind::kInCollective);
-  header.clock = kNoCollective;
+  WriteCollectiveHeader({.number = kNoCollective}, header);
   return header;
 }
 
 std::optional<uint32_t> RankGroup::GreetingFrom(const WireHeader& header) const {
-  if (header.kind != MessageKind::kInCollective || header.clock != kNoCollective ||
+  if (header.kind != MessageKind::kInCollective || CollectiveOf(header) != kNoCollective ||
       header.job != options_.job || header.timeline != options_.group) {
     return std::nullopt;
   }
@@ -182,30 +174,33 @@ std::optional<uint32_t> RankGroup::GreetingFrom(const WireHeader& header) const 
   return rank == options_.rank ? std::nullopt : rank;
 }
 
-WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
-                               const CollectiveRun& run) const {
+CollectiveHeader RankGroup::OwnHeader(uint64_t number, uint32_t rank,
+                                      const CollectiveRun& run) const {
+  const CollectiveSchedule& schedule = run.plan().schedule;
+  return {.number = number,
+          .shape = {.elements = run.plan().elements,
+                    .type = static_cast<uint32_t>(run.type()),
+                    .parts = schedule.parts,
+                    .steps = static_cast<uint32_t>(schedule.steps.size())},
+          .over_network = over_network_[rank]};
+}
+
+Outgoing RankGroup::MessageTo(MessageKind kind, uint32_t rank, const CollectiveHeader& says) {
+  PeerTimes& times = runs_.find(says.number)->second.times[rank];
+  times.told = std::max(times.told, now_);
   WireHeader header = HeaderOf(kind);
-  header.view = over_network_[rank] ? 1 : 0;
-  header.clock = number;
-  header.version = run.plan().elements;
-  header.virtual_worker = static_cast<uint32_t>(run.type());
-  header.block = run.plan().schedule.parts;
-  header.segment_count = static_cast<uint32_t>(run.plan().schedule.steps.size());
-  return header;
+  WriteCollectiveHeader(says, header);
+  return {options_.peers[rank], header, Lease()};
 }
 
-Outgoing RankGroup::MessageTo(MessageKind kind, uint64_t number, uint32_t rank) {
-  Running& running = runs_.find(number)->second;
-  running.times[rank].told = std::max(running.times[rank].told, now_);
-  return {options_.peers[rank], HeaderOf(kind, number, rank, *running.run), Lease()};
-}
-
-void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
-                             Lease payload) {
-  Outgoing outgoing = MessageTo(MessageKind::kElements, number, rank);
-  outgoing.header.first_segment = message;
-  outgoing.header.token_count = place;
-  if (runs_.find(number)->second.on_board) {
+void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message,
+                             uint64_t first_element, Lease payload) {
+  const Running& running = runs_.find(number)->second;
+  CollectiveHeader says = OwnHeader(number, rank, *running.run);
+  says.message = message;
+  says.first_element = first_element;
+  Outgoing outgoing = MessageTo(MessageKind::kElements, rank, says);
+  if (running.on_board) {
     return board_->Post(rank, outgoing.header, payload.bytes());
   }
   outgoing.payload = std::move(payload);
@@ -213,14 +208,15 @@ void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, u
 }
 
 void RankGroup::SayPortWord(uint64_t number, const PortWord& word) {
-  Outgoing outgoing = MessageTo(MessageKind::kClearToSend, number, word.peer);
-  outgoing.header.first_segment = word.number;
-  outgoing.header.token_count = word.received ? 1 : 0;
-  sinks_.send(std::move(outgoing));
+  CollectiveHeader says = OwnHeader(number, word.peer, *runs_.find(number)->second.run);
+  says.message = word.number;
+  says.received = word.received;
+  sinks_.send(MessageTo(MessageKind::kClearToSend, word.peer, says));
 }
 
 void RankGroup::SayInCollective(uint64_t number, uint32_t rank) {
-  sinks_.send(MessageTo(MessageKind::kInCollective, number, rank));
+  const CollectiveHeader says = OwnHeader(number, rank, *runs_.find(number)->second.run);
+  sinks_.send(MessageTo(MessageKind::kInCollective, rank, says));
 }
 
 // ---- receiving ----
@@ -240,8 +236,8 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
     case MessageKind::kElements:
     case MessageKind::kInCollective:
     case MessageKind::kClearToSend:
-      if (header.clock == kNoCollective) return;
-      if (header.clock >= next_) return KeepEarly(*rank, std::move(message));
+      if (CollectiveOf(header) == kNoCollective) return;
+      if (CollectiveOf(header) >= next_) return KeepEarly(*rank, std::move(message));
       return Deliver(*rank, std::move(message), now);
     default:
       ++ignored_messages_;
@@ -249,7 +245,7 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
 }
 
 void RankGroup::KeepEarly(uint32_t rank, Message message) {
-  const uint64_t number = message.header.clock;
+  const uint64_t number = CollectiveOf(message.header);
   const std::string bound = early_.Keep(rank, next_, std::move(message));
   if (bound.empty()) return;
   Fail(absl::StatusCode::kResourceExhausted, options_.rank,
@@ -258,45 +254,42 @@ void RankGroup::KeepEarly(uint32_t rank, Message message) {
 }
 
 void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
-  const WireHeader header = message.header;
-  const auto found = runs_.find(header.clock);
+  const MessageKind kind = message.header.kind;
+  const CollectiveHeader says = ReadCollectiveHeader(message.header);
+  const auto found = runs_.find(says.number);
   if (found == runs_.end()) {  // a repeat, or a word to who had been waited for
     ++ignored_messages_;
     return;
   }
   CollectiveRun& run = *found->second.run;
-  if (!Agrees(run, rank, header)) return;
+  if (!Agrees(run, rank, says)) return;
   found->second.times[rank].heard = now;
-  if (header.kind == MessageKind::kInCollective) return;
+  if (kind == MessageKind::kInCollective) return;
   found->second.times[rank].elements = now;
   const absl::Status taken =
-      header.kind == MessageKind::kClearToSend
-          ? run.OnPortWord({rank, header.first_segment, header.token_count == 1})
-          : run.OnElements(rank, header.first_segment, header.token_count, std::move(message));
+      kind == MessageKind::kClearToSend
+          ? run.OnPortWord({rank, says.message, says.received})
+          : run.OnElements(rank, says.message, says.first_element, std::move(message));
   if (taken.ok()) return;
   Fail(absl::StatusCode::kInvalidArgument, rank,
        absl::StrCat(std::string(taken.message()), " (rank ", options_.rank, ") in collective ",
-                    header.clock, ": all ranks call the same algorithm, with the same chunks"));
+                    says.number, ": all ranks call the same algorithm, with the same chunks"));
 }
 
-bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const WireHeader& header) {
-  const WireHeader own = HeaderOf(header.kind, header.clock, rank, run);
-  if (header.version != own.version || header.virtual_worker != own.virtual_worker ||
-      header.block != own.block || header.segment_count != own.segment_count) {
+bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const CollectiveHeader& says) {
+  const CollectiveHeader own = OwnHeader(says.number, rank, run);
+  if (says.shape != own.shape) {
     Fail(absl::StatusCode::kInvalidArgument, rank,
-         absl::StrCat("has ",
-                      CollectiveText(header.version, header.virtual_worker, header.block,
-                                     header.segment_count),
-                      " in collective ", header.clock, ", rank ", options_.rank, " has ",
-                      CollectiveText(own.version, own.virtual_worker, own.block, own.segment_count),
+         absl::StrCat("has ", CollectiveText(says.shape), " in collective ", says.number, ", rank ",
+                      options_.rank, " has ", CollectiveText(own.shape),
                       ": all ranks call the same algorithm with the same size and type"));
   }
-  if (header.view != own.view) {  // words would be waited for that nobody says
+  if (says.over_network != own.over_network) {  // words would be waited for that nobody says
     Fail(absl::StatusCode::kInvalidArgument, rank,
          absl::StrCat(
              "reaches rank ", options_.rank, " over the ",
-             header.view != 0 ? "network" : "host's memory", ", which reaches it over the ",
-             own.view != 0 ? "network" : "host's memory",
+             says.over_network ? "network" : "host's memory", ", which reaches it over the ",
+             own.over_network ? "network" : "host's memory",
              ": one of them could not open its end, for which it may lack files or memory; raise "
              "`ulimit -v`, or set comm.shared_memory to false"));
   }
@@ -378,13 +371,13 @@ void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl
 }
 
 void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
-  const uint32_t rank = message.header.virtual_worker;
+  const auto [rank, code] = ReadRankFailure(message.header);
   const std::string why = TextOf(message.payload);
   if (rank >= world()) {
     ++ignored_messages_;
     return;
   }
-  Fail(CodeOf(message.header.block), rank, why, absl::StrCat(" (rank ", from, " says)"));
+  Fail(CodeOf(code), rank, why, absl::StrCat(" (rank ", from, " says)"));
 }
 
 void RankGroup::OnLost(uint32_t rank, const std::string& why) {
@@ -412,8 +405,7 @@ void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& wh
     Outgoing notice;
     notice.to = options_.peers[other];
     notice.header = HeaderOf(MessageKind::kRankFailed);
-    notice.header.virtual_worker = rank;
-    notice.header.block = static_cast<uint32_t>(code);
+    WriteRankFailure({.rank = rank, .code = static_cast<uint32_t>(code)}, notice.header);
     notice.payload = TextLease(why);
     sinks_.send(std::move(notice));
   }

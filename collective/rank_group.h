@@ -37,6 +37,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/own_pauses.h"
+#include "collective/collective_header.h"
 #include "collective/collective_run.h"
 #include "collective/early_messages.h"
 #include "collective/element_type.h"
@@ -98,7 +99,6 @@ class RankGroup {
   WireHeader Greeting() const;
   // The rank that greets with it; nothing if it is no greeting of this job and group.
   std::optional<uint32_t> GreetingFrom(const WireHeader& header) const;
-  static constexpr uint64_t kNoCollective = ~uint64_t{0};
 
   // To be called every kTick or so, after the messages at hand.
   void OnTick(absl::Time now);
@@ -159,11 +159,11 @@ class RankGroup {
   // What a rank has posted that is not to be taken: is it what it should be?
   void CheckPosted(uint64_t number, const Running& running, uint32_t rank, absl::Time now);
   WireHeader HeaderOf(MessageKind kind) const;
-  WireHeader HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
-                      const CollectiveRun& run) const;
+  // What this rank takes the collective to be, for `rank`.
+  CollectiveHeader OwnHeader(uint64_t number, uint32_t rank, const CollectiveRun& run) const;
   // Of a collective under way, without its payload. It is sent at once: the rank counts as told.
-  Outgoing MessageTo(MessageKind kind, uint64_t number, uint32_t rank);
-  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
+  Outgoing MessageTo(MessageKind kind, uint32_t rank, const CollectiveHeader& says);
+  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t first_element,
                     Lease payload);
   void SayPortWord(uint64_t number, const PortWord& word);
   void SayInCollective(uint64_t number, uint32_t rank);
@@ -172,7 +172,7 @@ class RankGroup {
   void KeepEarly(uint32_t rank, Message message);
   void Deliver(uint32_t rank, Message message, absl::Time now);
   // Whether the rank takes the collective to be what we do; else the group has failed.
-  bool Agrees(const CollectiveRun& run, uint32_t rank, const WireHeader& header);
+  bool Agrees(const CollectiveRun& run, uint32_t rank, const CollectiveHeader& says);
   // Whether the run cannot end without more from the rank, or without it being there.
   bool Needs(const Running& running, uint32_t rank) const {
     return Awaits(running, rank) || running.run->has_unsent(rank);

@@ -20,12 +20,13 @@ bool RankGroup::TakeFromBoard(uint64_t number, Running& running) {
   const uint32_t rank = next->peer;
   const std::optional<MessageBoard::Posted> posted = board_->First(rank);
   if (!posted.has_value()) return false;
-  if (posted->header.clock != number || posted->header.kind != MessageKind::kElements) {
+  const CollectiveHeader says = ReadCollectiveHeader(posted->header);
+  if (says.number != number || posted->header.kind != MessageKind::kElements) {
     CheckPosted(number, running, rank, now_);
     return true;
   }
   Message message{posted->header, Lease(nullptr, posted->payload), Home::kSender};
-  if (posted->header.first_segment != next->number) {
+  if (says.message != next->number) {
     const SendBuffers::Payload copy = copies_.Take(posted->payload.size());
     std::copy(posted->payload.begin(), posted->payload.end(), copy.bytes.begin());
     message.payload = copy.lease;
@@ -44,17 +45,18 @@ void RankGroup::CheckPosted(uint64_t number, const Running& running, uint32_t ra
   const std::optional<MessageBoard::Posted> posted = board_->First(rank);
   if (!posted.has_value()) return;
   const WireHeader& header = posted->header;
+  const CollectiveHeader says = ReadCollectiveHeader(header);
   if (!running.on_board || !running.run->awaits(rank)) {
-    if (header.clock != number) return;  // a later one's
+    if (says.number != number) return;  // a later one's
     // More than it should, or for what is shorter there: never accepted.
     return Deliver(rank, {header, Lease(nullptr, posted->payload), Home::kSender}, now);
   }
-  if (header.clock == number && header.kind == MessageKind::kElements) {
-    Agrees(*running.run, rank, header);
+  if (says.number == number && header.kind == MessageKind::kElements) {
+    Agrees(*running.run, rank, says);
     return;
   }
   Fail(absl::StatusCode::kInvalidArgument, rank,
-       absl::StrCat("is in collective ", header.clock, ", rank ", options_.rank, " in ", number,
+       absl::StrCat("is in collective ", says.number, ", rank ", options_.rank, " in ", number,
                     ": all ranks call the same collectives"));
 }
 

@@ -47,6 +47,7 @@ Message AnswerTo(const WireHeader& request, MessageKind kind, float weight = 0) 
   answer.header.kind = kind;
   answer.header.sender = LanePeer(kLane);
   if (kind == MessageKind::kWeights) {
+    answer.header.version = request.clock;
     auto weights = std::make_shared<std::vector<float>>(kSegment, weight);
     answer.payload = Lease(weights, std::span<const float>(*weights));
   }
@@ -404,7 +405,7 @@ class EchoTransport final : public AnsweringTransport {
   absl::Status Send(Outgoing message) override {
     const bool push = message.header.kind == MessageKind::kPush;
     Answer(AnswerTo(message.header, push ? MessageKind::kCommitted : MessageKind::kWeights,
-                    static_cast<float>(message.header.version)));
+                    static_cast<float>(message.header.clock)));
     return absl::OkStatus();
   }
 };

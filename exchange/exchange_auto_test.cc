@@ -69,6 +69,7 @@ class AutoExchangeTest : public ExchangeTest {
     Message message{pull.header, Lease(payload, std::span<const std::byte>(*payload))};
     message.home = pull.to == LanePeer(0) ? Home::kSender : Home::kReceiver;
     message.header.kind = MessageKind::kWeights;
+    message.header.version = pull.header.clock;
     message.header.sender = pull.to;
     auto_->OnMessage(message, now_);
   }

@@ -56,6 +56,7 @@ void PushPull(benchmark::State& state) {
           answer.header.kind = MessageKind::kCommitted;
         } else {
           answer.header.kind = MessageKind::kWeights;
+          answer.header.version = message.header.clock;
         }
         exchange.OnMessage(answer, now);
       }

@@ -44,7 +44,7 @@ class Bf16PullTest : public Bf16ExchangeTest {
     return Lease(std::move(memory), bytes);
   }
   void Pull(bool allow_in_place) {
-    PullRequest request{.block = 1, .version = 7, .allow_in_place = allow_in_place};
+    PullRequest request{.block = 1, .clock = 7, .allow_in_place = allow_in_place};
     request.bf16_destination = rounded_;
     exchange_.Pull(std::move(request), now_);
   }

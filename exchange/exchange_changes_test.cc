@@ -41,20 +41,21 @@ class ChangesPullTest : public ExchangeTest {
   void Pull(uint64_t version, std::span<float> destination) {
     sent_.clear();
     exchange_.Pull(
-        {.block = 1, .version = version, .destination = destination, .allow_in_place = true}, now_);
+        {.block = 1, .clock = version, .destination = destination, .allow_in_place = true}, now_);
   }
   void Pull(uint64_t version) { Pull(version, destination_); }
   void AnswerWhole(const Outgoing& to) {
     Outgoing whole = to;
     whole.header.codec = Codec::kNone;
-    Answer(whole, MessageKind::kWeights, Weights(to.header.version));
+    whole.header.version = to.header.clock;
+    Answer(whole, MessageKind::kWeights, Weights(to.header.clock));
   }
   void AnswerChanges(const Outgoing& to, const std::vector<std::byte>& frame = ChangeFrame()) {
     const auto payload = std::make_shared<std::vector<std::byte>>(frame);
     Message message{to.header, Lease(payload, std::span<const std::byte>(*payload)), Home::kSender};
     message.header.kind = MessageKind::kWeights;
     message.header.sender = to.to;
-    message.header.clock = 0;
+    message.header.version = to.header.clock;
     exchange_.OnMessage(message, now_);
   }
   void PullWhole(uint64_t version) {
@@ -62,24 +63,24 @@ class ChangesPullTest : public ExchangeTest {
     for (const Outgoing& pull : std::vector<Outgoing>(sent_)) AnswerWhole(pull);
     ASSERT_EQ(destination_, Weights(version, 3 * kSegment));
   }
-  std::vector<uint64_t> Clocks() const {
-    std::vector<uint64_t> clocks;
+  std::vector<uint64_t> Held() const {
+    std::vector<uint64_t> held;
     for (const Outgoing& pull : sent_) {
       EXPECT_EQ(pull.header.codec, Codec::kChanges);
-      clocks.push_back(pull.header.clock);
+      held.push_back(pull.header.version);
     }
-    return clocks;
+    return held;
   }
-  using Asked = std::vector<uint64_t>;
+  using Versions = std::vector<uint64_t>;
 };
 
 TEST_F(ChangesPullTest, SaysWhatItHoldsAndAddsWhatHasChanged) {
   Pull(7);
-  EXPECT_EQ(Clocks(), Asked({0, 0, 0}));
+  EXPECT_EQ(Held(), Versions({kNoVersion, kNoVersion, kNoVersion}));
   PullWhole(7);
   for (uint64_t version = 8; version < 11; ++version) {
     Pull(version);
-    EXPECT_EQ(Clocks(), Asked({version, version, version}));
+    EXPECT_EQ(Held(), Versions({version - 1, version - 1, version - 1}));
     for (const Outgoing& pull : std::vector<Outgoing>(sent_)) AnswerChanges(pull);
     EXPECT_EQ(destination_, Weights(version, 3 * kSegment));
     EXPECT_EQ(pulled_.back().version, version);
@@ -101,7 +102,7 @@ TEST_F(ChangesPullTest, AddsAChangeOnceHoweverOftenItComes) {
   Pull(9);
   for (const Outgoing& pull : asked) AnswerChanges(pull);
   EXPECT_EQ(destination_, Weights(8, 3 * kSegment)) << "of the version before";
-  EXPECT_EQ(Clocks(), Asked({9, 9, 9}));
+  EXPECT_EQ(Held(), Versions({8, 8, 8}));
 }
 
 TEST_F(ChangesPullTest, AddsNothingToWhatItDoesNotHold) {
@@ -115,7 +116,7 @@ TEST_F(ChangesPullTest, AsksForAllOfThemInAnotherDestination) {
   PullWhole(7);
   std::vector<float> other(3 * kSegment);
   Pull(8, other);
-  EXPECT_EQ(Clocks(), Asked({0, 0, 0}));
+  EXPECT_EQ(Held(), Versions({kNoVersion, kNoVersion, kNoVersion}));
 }
 
 TEST_F(ChangesPullTest, KnowsBySegmentWhatAPullThatWasSupersededHasBrought) {
@@ -124,7 +125,7 @@ TEST_F(ChangesPullTest, KnowsBySegmentWhatAPullThatWasSupersededHasBrought) {
   const std::vector<Outgoing> asked = sent_;
   AnswerChanges(asked[1]);
   Pull(8);
-  EXPECT_EQ(Clocks(), Asked({8, 9, 8}));
+  EXPECT_EQ(Held(), Versions({7, 8, 7}));
   // Cut anew, with two segments in a partition that hold different versions.
   exchange_.SetSchedule({.number = 1,
                          .partition_bytes = 3 * kSegment * sizeof(float),
@@ -132,13 +133,14 @@ TEST_F(ChangesPullTest, KnowsBySegmentWhatAPullThatWasSupersededHasBrought) {
                         now_);
   sent_.clear();
   exchange_.SetView({.view = 2, .lane_of_segment = std::vector<uint32_t>(9, 0)}, now_);
-  EXPECT_EQ(Clocks(), Asked({0}));
+  EXPECT_EQ(Held(), Versions({kNoVersion}));
   Outgoing whole = sent_[0];
   whole.header.codec = Codec::kNone;
+  whole.header.version = whole.header.clock;
   Answer(whole, MessageKind::kWeights, Weights(8, 3 * kSegment));
   EXPECT_EQ(destination_, Weights(8, 3 * kSegment));
   Pull(9);
-  EXPECT_EQ(Clocks(), Asked({9}));
+  EXPECT_EQ(Held(), Versions({8}));
 }
 
 TEST_F(ChangesPullTest, IgnoresWhatIsMalformedAndAsksAgain) {
@@ -164,9 +166,9 @@ TEST_F(ChangesPullTest, IgnoresWhatIsMalformedAndAsksAgain) {
   now_ += absl::Seconds(2);
   sent_.clear();
   exchange_.OnTick(now_);
-  EXPECT_EQ(Clocks(), Asked({0, 8, 8}));
+  EXPECT_EQ(Held(), Versions({kNoVersion, 7, 7}));
   for (const Outgoing& pull : std::vector<Outgoing>(sent_)) {
-    pull.header.clock == 0 ? AnswerWhole(pull) : AnswerChanges(pull);
+    pull.header.version == kNoVersion ? AnswerWhole(pull) : AnswerChanges(pull);
   }
   EXPECT_EQ(destination_, Weights(8, 3 * kSegment));
 }

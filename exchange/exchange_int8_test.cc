@@ -29,6 +29,7 @@ class Int8PullTest : public ExchangeTest {
     EncodeInt8Weights(part, *encoded);
     Message message{to.header, Lease(), Home::kSender};
     message.header.kind = MessageKind::kWeights;
+    message.header.version = to.header.clock;
     message.header.sender = to.to;
     message.payload =
         Lease(encoded, std::span<const std::byte>(*encoded).first(encoded->size() - missing));

@@ -34,7 +34,7 @@ TEST_F(ExchangeTest, SaysOfNumberedWeightsThatTheyHaveComeWantedOrNot) {
   Answer(pulls[0], MessageKind::kWeights, std::vector<float>(kSegment));  // without a number
   EXPECT_TRUE(sent_.empty());
   Outgoing numbered = pulls[1];
-  numbered.header.clock = 77;
+  numbered.header.ack_id = 77;
   Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));
   Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));  // late: not wanted
   EXPECT_EQ(exchange_.counters().ignored, 1u);
@@ -42,7 +42,7 @@ TEST_F(ExchangeTest, SaysOfNumberedWeightsThatTheyHaveComeWantedOrNot) {
   for (const Outgoing& word : sent_) {
     EXPECT_EQ(word.to, pulls[1].to);
     EXPECT_EQ(word.header.kind, MessageKind::kWeightsReceived);
-    EXPECT_EQ(word.header.clock, 77u);
+    EXPECT_EQ(word.header.ack_id, 77u);
     EXPECT_EQ(word.header.job, 9u);
     EXPECT_TRUE(word.payload.bytes().empty());
   }

@@ -24,7 +24,7 @@ class UpdatePerPushTest : public ExchangeTest {
     sent_.clear();
     exchange_.Pull({.block = 1,
                     .want = want,
-                    .version = clock,
+                    .clock = clock,
                     .destination = destination_,
                     .virtual_workers = virtual_workers},
                    now_);
@@ -49,7 +49,7 @@ class UpdatePerPushTest : public ExchangeTest {
 
 TEST_F(UpdatePerPushTest, APullSaysWhoseItIsAndWhatItBegins) {
   for (const Outgoing& pull : Pull(4)) {
-    EXPECT_EQ(pull.header.version, 4u);
+    EXPECT_EQ(pull.header.clock, 4u);
     EXPECT_EQ(pull.header.want, Want::kAtLeast);
     EXPECT_EQ(pull.header.virtual_worker, 5u);
     EXPECT_EQ(pull.header.virtual_worker_count, 2u);
@@ -122,7 +122,7 @@ TEST_F(UpdatePerPushTest, APartitionThatTheStepDoesNotTouchIsPushedAsOfWhateverI
   for (uint64_t clock : {4, 5}) {
     exchange_.Pull({.block = 1,
                     .want = Want::kAtLeast,
-                    .version = clock,
+                    .clock = clock,
                     .destination = memory.floats(),
                     .runs = clock == 4 ? rows : ElementRuns()},
                    now_);

@@ -121,6 +121,7 @@ class ExchangeTest : public testing::Test {
   void AnswerInPlace(const Outgoing& to, const Lease& memory, Home home = Home::kSender) {
     Message message{to.header, Lease(), home};
     message.header.kind = MessageKind::kWeights;
+    message.header.version = to.header.clock;
     message.header.sender = to.to;
     const size_t size_bytes =
         kSegment * (to.header.codec == Codec::kBf16 ? sizeof(kernels::Bf16) : sizeof(float));
@@ -132,11 +133,14 @@ class ExchangeTest : public testing::Test {
     std::iota(memory->floats().begin(), memory->floats().end(), 0.5f);
     return Lease(memory, std::as_const(*memory).floats());
   }
-  // The lane's answer to a message that was sent.
+  // The lane's answer to a message that was sent; to a pull, at the version that it says, or, where
+  // it says none, at that of its clock.
   void Answer(const Outgoing& to, MessageKind kind, std::vector<float> weights = {}) {
     Message message{to.header, Lease()};
     message.header.kind = kind;
     message.header.sender = to.to;
+    const bool says_none = kind == MessageKind::kWeights && to.header.version == 0;
+    if (says_none) message.header.version = to.header.clock;
     if (!weights.empty()) {
       auto owner = std::make_shared<std::vector<float>>(std::move(weights));
       message.payload = Lease(owner, std::span<const float>(*owner));

@@ -61,6 +61,7 @@ class ExchangeTraceTest : public testing::Test {
   void Answer(size_t sent, MessageKind kind, size_t payload_bytes = 0) {
     Message message{sent_[sent].header, Lease()};
     message.header.kind = kind;
+    if (kind == MessageKind::kWeights) message.header.version = message.header.clock;
     message.header.sender = sent_[sent].to;
     auto owner = std::make_shared<std::vector<float>>(payload_bytes / sizeof(float));
     message.payload = Lease(owner, std::span<const float>(*owner));
@@ -111,7 +112,7 @@ TEST_F(ExchangeTraceTest, RecordsHowLongAPartitionQueuesAndTravels) {
 TEST_F(ExchangeTraceTest, RecordsPullsByTheStepThatMadeTheirVersion) {
   Make(CommConfig::FP32);
   At(10);
-  exchange_->Pull({.version = 8, .destination = weights_}, time_.Now());
+  exchange_->Pull({.clock = 8, .destination = weights_}, time_.Now());
   At(16);
   Answer(0, MessageKind::kWeights, kBytes);
   Answer(0, MessageKind::kWeights, kBytes);  // a repeat
@@ -142,7 +143,7 @@ TEST_F(ExchangeTraceTest, RecordsNothingOfOtherSteps) {
   Push(6);
   Push(8);
   for (size_t i = 0; i < sent_.size(); ++i) Answer(i, MessageKind::kCommitted);
-  exchange_->Pull({.version = 0, .destination = weights_}, time_.Now());
+  exchange_->Pull({.clock = 0, .destination = weights_}, time_.Now());
   Answer(sent_.size() - 1, MessageKind::kWeights, kBytes / 2);
   EXPECT_TRUE(Recorded().empty());
 }

@@ -88,11 +88,11 @@ TEST_F(ExchangeViewTest, AcknowledgesWeightsOfTheViewBefore) {
   exchange_.Pull({1, Want::kExact, 4, destination_}, now_);
   std::vector<Outgoing> first = Sent();
   SetView(2);
-  first[0].header.clock = 77;  // number of the answer
+  first[0].header.ack_id = 77;  // number of the answer
   Answer(first[0], MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeightsReceived);
-  EXPECT_EQ(sent_[0].header.clock, 77u);
+  EXPECT_EQ(sent_[0].header.ack_id, 77u);
   EXPECT_EQ(sent_[0].header.view, 2u);
   EXPECT_TRUE(pulled_.empty());
 }

@@ -50,7 +50,7 @@ PushRequest ProgramCore::PushAt(uint32_t block, uint64_t clock) const {
 PullRequest ProgramCore::PullAt(uint32_t block, uint64_t clock) const {
   return {.block = block,
           .want = pulls_newest_ && !pulls_once_more() ? Want::kAtLeast : Want::kExact,
-          .version = pulls_once_more() ? gate_.last_clock : clock,
+          .clock = pulls_once_more() ? gate_.last_clock : clock,
           .virtual_workers = {carried_[0], 1}};
 }
 

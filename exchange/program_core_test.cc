@@ -61,7 +61,7 @@ TEST(ProgramCore, RequestsTheVersionOfItsClockWherePushesAreSummed) {
   const PullRequest pull = core.PullAt(1, 6);
   EXPECT_EQ(pull.block, 1u);
   EXPECT_EQ(pull.want, Want::kExact);
-  EXPECT_EQ(pull.version, 6u);
+  EXPECT_EQ(pull.clock, 6u);
   EXPECT_EQ(pull.virtual_workers, (VirtualWorkerRun{2, 1}));
   const PushRequest push = core.PushAt(1, 6);
   EXPECT_EQ(push.virtual_worker, 2u);
@@ -84,7 +84,7 @@ TEST(ProgramCore, EndsAtAClockOfItsOwnWherePushesAreUpdatesAndPullsTheLastWeight
   EXPECT_EQ(core.TryBegin(10), Verdict::kDone);
   EXPECT_TRUE(core.pulls_once_more());
   EXPECT_EQ(core.PullAt(0, 10).want, Want::kExact);
-  EXPECT_EQ(core.PullAt(0, 10).version, 12u) << "of all programs' pushes";
+  EXPECT_EQ(core.PullAt(0, 10).clock, 12u) << "of all programs' pushes";
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ Codec PullTable::ChooseCodec(const PullRequest& request, const Partition& part) 
   const bool shares_memory =
       sinks_.shares_memory != nullptr && sinks_.shares_memory(LanePeer(part.lane));
   const uint32_t method = chooser_->Choose(part.lane, shares_memory, part.end - part.begin,
-                                           request.version + request.virtual_workers.first);
+                                           request.clock + request.virtual_workers.first);
   return method == kAsInt8 ? Codec::kInt8 : Codec::kNone;
 }
 
@@ -129,11 +129,10 @@ void PullTable::Send(const OpenPull& pull, uint32_t partition) {
   WireHeader header = HeaderOf(options_, MessageKind::kPull, part);
   header.codec = CodecOf(pull, partition, runs);
   header.want = pull.request.want;
-  header.version = pull.request.version;
-  if (holds_.has_value()) header.clock = holds_->Clock(part);
+  header.clock = pull.request.clock;
+  if (holds_.has_value()) header.version = holds_->Version(part);
   header.virtual_worker = pull.request.virtual_workers.first;
   header.virtual_worker_count = pull.request.virtual_workers.count;
-  if (!options_.mode.VersionAt(pull.request.version)) header.token_count = pull.request.version;
   Lease payload;
   if (header.codec == Codec::kRuns) {
     SendBuffers::Payload list = buffers_.Take(EncodedBytes(runs, false));
@@ -151,7 +150,7 @@ void PullTable::Send(const OpenPull& pull, uint32_t partition) {
 
 void PullTable::OnWeights(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
-  if (header.clock != 0) SayReceived(header);
+  if (header.ack_id != 0) SayReceived(header);
   OpenPull* pull = header.block < pulls_.size() ? &pulls_[header.block] : nullptr;
   std::optional<uint32_t> partition;
   if (pull != nullptr && pull->missing > 0) partition = pull->plan->FindPulled(header);
@@ -182,10 +181,10 @@ void PullTable::OnWeights(const Message& message, absl::Time now) {
 // lacks this worker's own pushes, or runs further ahead of the slowest than may be. So may one to a
 // pull for other virtual workers, whom this worker no longer carries.
 bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) const {
-  if (const std::optional<uint64_t> version = options_.mode.VersionAt(request.version)) {
+  if (const std::optional<uint64_t> version = options_.mode.VersionAt(request.clock)) {
     return request.want == Want::kExact ? weights.version == *version : weights.version >= *version;
   }
-  return weights.want == request.want && weights.token_count == request.version &&
+  return weights.want == request.want && weights.clock == request.clock &&
          weights.virtual_worker == request.virtual_workers.first &&
          weights.virtual_worker_count == request.virtual_workers.count;
 }
@@ -197,7 +196,7 @@ void PullTable::SayReceived(const WireHeader& weights) {
   header.job = options_.job;
   header.timeline = options_.timeline;
   header.view = options_.view;
-  header.clock = weights.clock;
+  header.ack_id = weights.ack_id;
   sinks_.send({weights.sender, header, Lease()});
 }
 
@@ -297,7 +296,7 @@ void PullTable::Complete(OpenPull& pull) {
   BlockPulled event{.block = pull.request.block,
                     .version = pull.version,
                     .newest = pull.newest,
-                    .clock = pull.request.version};
+                    .clock = pull.request.clock};
   for (size_t p = 0; p < pull.partitions.size(); ++p) {
     if (pull.partitions[p] == State::kUnwanted) {
       versions_.Set(PartsOf(pull)[p], kWhateverVersion);

@@ -42,7 +42,7 @@ class PullTable {
   void OnWeights(const Message& message, absl::Time now);
   // Of the view before: they are asked for again, but hold the lane's credit.
   void OnOldWeights(const WireHeader& header) {
-    if (header.clock != 0) SayReceived(header);
+    if (header.ack_id != 0) SayReceived(header);
   }
   void OnTick(absl::Time now);
   // As OnTick, of all pulls, whether or not it is time.

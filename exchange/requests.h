@@ -97,7 +97,7 @@ struct PushRequest {
 struct PullRequest {
   uint32_t block = 0;
   Want want = Want::kExact;
-  uint64_t version = 0;  // the clock that is to begin with them (proto/sync_mode.h)
+  uint64_t clock = 0;  // that is to begin with them (proto/sync_mode.h)
   // block_elements; written until BlockPulled. With pull_format CHANGES: where it is that of the
   // block's pull before, what that has left there is still there.
   std::span<float> destination;
@@ -130,7 +130,7 @@ struct BlockPulled {
                          // which was asked for
   InPlaceWeights in_place = {};
   uint64_t newest = 0;      // the highest
-  uint64_t clock = 0;       // PullRequest::version
+  uint64_t clock = 0;       // PullRequest::clock
   bool superseded = false;  // nothing has come of it: another pull of the block took its place, or
                             // it was given up
 };

@@ -15,24 +15,24 @@ TopKCodec ChangesCodec(double density) {
 }
 
 HeldWeights::HeldWeights(const SegmentTable& table)
-    : table_(table), destinations_(table.num_blocks()), next_(table.size()) {}
+    : table_(table), destinations_(table.num_blocks()), versions_(table.size(), kNoVersion) {}
 
 void HeldWeights::SetDestination(uint32_t block, std::span<const float> destination) {
   if (destinations_[block] == destination.data()) return;
   destinations_[block] = destination.data();
-  SetNext({.block = block, .segment_count = table_.segments_in_block(block)}, 0);
+  SetVersion({.block = block, .segment_count = table_.segments_in_block(block)}, kNoVersion);
 }
 
-void HeldWeights::SetNext(const Partition& part, uint64_t next) {
-  const auto first = next_.begin() + table_.id(part.block, part.first_segment);
-  std::fill(first, first + part.segment_count, next);
+void HeldWeights::SetVersion(const Partition& part, uint64_t version) {
+  const auto first = versions_.begin() + table_.id(part.block, part.first_segment);
+  std::fill(first, first + part.segment_count, version);
 }
 
-uint64_t HeldWeights::Clock(const Partition& part) const {
-  const auto first = next_.begin() + table_.id(part.block, part.first_segment);
-  const bool same =
-      std::all_of(first, first + part.segment_count, [&](uint64_t next) { return next == *first; });
-  return same ? *first : 0;
+uint64_t HeldWeights::Version(const Partition& part) const {
+  const auto first = versions_.begin() + table_.id(part.block, part.first_segment);
+  const bool same = std::all_of(first, first + part.segment_count,
+                                [&](uint64_t version) { return version == *first; });
+  return same ? *first : kNoVersion;
 }
 
 bool HeldWeights::Take(const Partition& part, const WireHeader& header,
@@ -42,14 +42,15 @@ bool HeldWeights::Take(const Partition& part, const WireHeader& header,
     DecodeWeights(Codec::kNone, table_, table_.id(part.block, part.first_segment),
                   part.segment_count, payload, weights);
   } else {
-    const bool next = Clock(part) == header.version && header.version > 0;
-    if (header.codec != Codec::kChanges || !next || !HasFrames(part, payload)) return false;
+    const uint64_t held = Version(part);
+    const bool follows = held != kNoVersion && held + 1 == header.version;
+    if (header.codec != Codec::kChanges || !follows || !HasFrames(part, payload)) return false;
     if (!AddFrames(part, payload, weights)) {
-      SetNext(part, 0);
+      SetVersion(part, kNoVersion);
       return false;
     }
   }
-  SetNext(part, header.version + 1);
+  SetVersion(part, header.version);
   return true;
 }
 

@@ -32,9 +32,8 @@ class HeldWeights {
   // The block's weights go to `destination` from now on. Where that is another one than before,
   // nothing is held yet.
   void SetDestination(uint32_t block, std::span<const float> destination);
-  // WireHeader::clock of a pull: the version that is held of all these segments + 1; 0 if there is
-  // none.
-  uint64_t Clock(const Partition& part) const;
+  // WireHeader::version of a pull: that which is held of all these segments, or kNoVersion.
+  uint64_t Version(const Partition& part) const;
   // Writes an answer to a pull into `weights`, the part of the destination: all of them (kNone), or
   // changes of what is held. False if it is neither: then nothing was written, or what is held of
   // these segments has become nothing.
@@ -45,11 +44,11 @@ class HeldWeights {
   bool HasFrames(const Partition& part, std::span<const std::byte> payload) const;
   bool AddFrames(const Partition& part, std::span<const std::byte> payload,
                  std::span<float> weights) const;
-  void SetNext(const Partition& part, uint64_t next);
+  void SetVersion(const Partition& part, uint64_t version);
 
   const SegmentTable& table_;
   std::vector<const float*> destinations_;  // by block
-  std::vector<uint64_t> next_;              // by segment id: version held + 1, 0: none
+  std::vector<uint64_t> versions_;          // by segment id
 };
 
 }  // namespace tug

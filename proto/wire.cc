@@ -117,6 +117,7 @@ void EncodeHeader(const WireHeader& header, std::span<std::byte, kHeaderBytes> o
   Store(header.clock, to + At("clock"));
   Store(header.version, to + At("version"));
   Store(header.token_count, to + At("token_count"));
+  Store(header.ack_id, to + At("ack_id"));
   Store(header.payload_bytes, to + At("payload_bytes"));
   Store(header.payload_xxh3, to + At("payload_xxh3"));
   Store(uint64_t{XXH3_64bits(to, kChecksumOffset)}, to + kChecksumOffset);
@@ -142,6 +143,7 @@ absl::StatusOr<WireHeader> DecodeHeader(std::span<const std::byte> bytes) {
   header.clock = Load<uint64_t>(in + At("clock"));
   header.version = Load<uint64_t>(in + At("version"));
   header.token_count = Load<uint64_t>(in + At("token_count"));
+  header.ack_id = Load<uint64_t>(in + At("ack_id"));
   header.payload_bytes = Load<uint64_t>(in + At("payload_bytes"));
   header.payload_xxh3 = Load<uint64_t>(in + At("payload_xxh3"));
   return header;

@@ -1,7 +1,7 @@
 #ifndef TUG_PROTO_WIRE_H_
 #define TUG_PROTO_WIRE_H_
 
-// The data-plane header: 96 bytes, fixed, little-endian, in front of every payload.
+// The data-plane header: 104 bytes, fixed, little-endian, in front of every payload.
 // docs/wire_format.md says the same in words. Protobuf carries control and configuration only.
 //
 // What a message is about is (timeline, block, segments, virtual workers, clock); the view fences:
@@ -17,10 +17,10 @@
 namespace tug {
 
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
-inline constexpr uint16_t kWireVersion = 8;
+inline constexpr uint16_t kWireVersion = 9;
 // Version of the control service (proto/control.proto); both sides must have the same.
 inline constexpr uint32_t kControlVersion = 11;
-inline constexpr size_t kHeaderBytes = 96;
+inline constexpr size_t kHeaderBytes = 104;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
 
@@ -31,8 +31,8 @@ enum class MessageKind : uint8_t {
   kCommitted = 3,    // lane -> worker: push is part of `version`; its buffer and residual may be
                      // reused
   kDropped = 4,      // lane -> worker: push came too late and is not part of any version
-  kPull = 5,         // worker -> lane: wants the weights of segments at `version`; also lane ->
-                     // lane, for the workers of its host
+  kPull = 5,         // worker -> lane: wants the weights of segments that `clock` begins with; also
+                     // lane -> lane, for the workers of its host
   kWeights = 6,      // the answer to a pull, at `version`
   kNorms = 7,        // lane -> lane: FP64 sums of squares of the segments it owns, at `clock`
   kNormsWanted = 8,  // lane -> lane: send kNorms of `clock` (again)
@@ -41,11 +41,11 @@ enum class MessageKind : uint8_t {
   kDeferred = 10,    // lane -> worker: push not stored, for want of memory where sums wait; returns
                      // the sender's credit; to be sent again when asked
   kPushWanted = 11,  // lane -> worker: send that push (again)
-  kWeightsReceived = 12,  // worker -> lane: the answer of that number has come; returns its credit
+  kWeightsReceived = 12,  // worker -> lane: the answer `ack_id` has come; returns its credit
   // Between the lane that owns a segment and those that keep a copy of it (server/replication.h);
   // each is about one segment:
   kUpdate = 13,      // owner -> copy: the update that makes `version` + 1
-  kCopied = 14,      // copy -> owner: has `version`; `token_count` of what it answers
+  kCopied = 14,      // copy -> owner: has `version`; answers `ack_id`
   kCopyWanted = 15,  // owner -> copy: say kCopied
   kCopy = 16,        // owner -> copy: the whole state of a segment at `version`
   // Between the ranks of a group (collective/rank_group.h):
@@ -60,7 +60,7 @@ enum class MessageKind : uint8_t {
                       // received (PortWord of collective/port_order.h)
 };
 
-// What version a pull wants.
+// What version a pull wants: that of its clock, or that or a newer one.
 enum class Want : uint8_t { kExact = 0, kAtLeast = 1 };
 
 // What a payload's bytes are. All decode to the elements of the header's segments.
@@ -71,12 +71,14 @@ enum class Codec : uint8_t {
                  // weights): see exchange/runs.h
   kFrames = 3,   // push: each segment encoded by itself, see compression/frames.h
   kInt8 = 4,     // weights: each segment encoded by compression/int8.h, one after the other
-  kChanges = 5,  // pull: wants what follows on the weights of version `clock` - 1, which the sender
-                 // holds (`clock` 0: it holds none); weights: frames of the changes since the
-                 // version before (compression/frames.h). A lane that does not have them answers
-                 // with kNone: all of the weights that workers hold.
+  kChanges = 5,  // pull: wants what follows on the weights of `version`, which the sender holds;
+                 // weights: frames of the changes since the version before (compression/frames.h).
+                 // A lane that does not have them answers with kNone: all of the weights that
+                 // workers hold.
 };
 
+// WireHeader::version of who holds no weights: a pull's sender, a copy.
+inline constexpr uint64_t kNoVersion = ~uint64_t{0};
 // WireHeader::version of a push whose gradient is zero whatever the weights: of those that the lane
 // has, so of staleness 0.
 inline constexpr uint64_t kWhateverVersion = ~uint64_t{0};
@@ -95,12 +97,13 @@ struct WireHeader {
                                       // (server/sum_tree.h)
   uint16_t virtual_worker_count = 0;  // 1 = a single one
   uint32_t sender = 0;                // PeerId (transport/transport.h)
-  uint64_t clock = 0;                 // 0-based: the push of clock c is part of version c + 1;
-                                      // kWeights, kWeightsReceived: the answer's number, 0 if it
-                                      // holds no credit
-  uint64_t version = 0;
+  uint64_t clock = 0;    // a step, from 0: the push of clock c is part of version c + 1; a pull and
+                         // its answer are of the clock that is to begin with the weights
+  uint64_t version = 0;  // updates applied to weights; what its sender has, where it asks
   uint64_t token_count = 0;  // push: terms in the unscaled sum; the update divides by their total,
                              // once
+  uint64_t ack_id = 0;       // of what is to be acknowledged, and of its acknowledgement: a number
+                             // that its sender gives once. 0: nothing waits for an acknowledgement
   uint64_t payload_bytes = 0;
   uint64_t payload_xxh3 = 0;  // 0 = not computed
 
@@ -133,12 +136,13 @@ inline constexpr WireField kWireFields[] = {
     {"clock", 48, 8},
     {"version", 56, 8},
     {"token_count", 64, 8},
-    {"payload_bytes", 72, 8},
-    {"payload_xxh3", 80, 8},
-    {"header_xxh3", 88, 8},
+    {"ack_id", 72, 8},
+    {"payload_bytes", 80, 8},
+    {"payload_xxh3", 88, 8},
+    {"header_xxh3", 96, 8},
 };
 
-// Writes magic, version and all fields, then the XXH3 of the first 88 bytes into the last 8.
+// Writes magic, version and all fields, then the XXH3 of all bytes before the last 8 into those.
 void EncodeHeader(const WireHeader& header, std::span<std::byte, kHeaderBytes> out);
 
 // Checks magic, version, length (exactly kHeaderBytes), header checksum, enum ranges, the reserved

@@ -37,6 +37,7 @@ class WireFuzz : public ::testing::Test {
     header.clock = random_();
     header.version = random_();
     header.token_count = random_();
+    header.ack_id = random_();
     header.payload_bytes = random_() % (kMaxPayloadBytes + 1);
     header.payload_xxh3 = random_();
     return header;
@@ -90,9 +91,9 @@ TEST_F(WireFuzz, WhatPassesWithAForgedChecksumIsInRangeAndHasOneEncoding) {
     Bytes bytes;
     EncodeHeader(RandomHeader(), bytes);
     bytes[6 + random_() % 4] = static_cast<std::byte>(random_() % 15);
-    if (random_() % 4 == 0) bytes[72 + random_() % 8] = static_cast<std::byte>(random_());
-    const uint64_t sum = XXH3_64bits(bytes.data(), 88);
-    for (size_t i = 0; i < 8; ++i) bytes[88 + i] = static_cast<std::byte>(sum >> (8 * i));
+    if (random_() % 4 == 0) bytes[80 + random_() % 8] = static_cast<std::byte>(random_());
+    const uint64_t sum = XXH3_64bits(bytes.data(), 96);
+    for (size_t i = 0; i < 8; ++i) bytes[96 + i] = static_cast<std::byte>(sum >> (8 * i));
     const auto decoded = DecodeHeader(bytes);
     if (!decoded.ok()) continue;
     ++passed;

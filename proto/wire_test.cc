@@ -35,6 +35,7 @@ WireHeader DistinctFields() {
   header.clock = 0x8182838485868788;
   header.version = 0x9192939495969798;
   header.token_count = 0xA1A2A3A4A5A6A7A8;
+  header.ack_id = 0xB1B2B3B4B5B6B7B8;
   header.payload_bytes = 0x01020304;
   header.payload_xxh3 = 0xC1C2C3C4C5C6C7C8;
   return header;
@@ -48,8 +49,8 @@ Bytes Encode(const WireHeader& header) {
 
 // Makes the header checksum right again after bytes were changed on purpose.
 void Reseal(Bytes& bytes) {
-  const uint64_t sum = XXH3_64bits(bytes.data(), 88);
-  for (size_t i = 0; i < 8; ++i) bytes[88 + i] = static_cast<std::byte>(sum >> (8 * i));
+  const uint64_t sum = XXH3_64bits(bytes.data(), 96);
+  for (size_t i = 0; i < 8; ++i) bytes[96 + i] = static_cast<std::byte>(sum >> (8 * i));
 }
 
 std::string Hex(std::span<const std::byte> bytes) {
@@ -68,11 +69,11 @@ TEST(Wire, ReadsWhatItWrote) {
   EXPECT_EQ(*DecodeHeader(Encode(WireHeader{})), WireHeader{});
 }
 
-// The format itself: these bytes must never change under version 8.
+// The format itself: these bytes must never change under version 9.
 TEST(Wire, BytesAreTheGoldenOnes) {
   EXPECT_EQ(Hex(Encode(DistinctFields())),
             "54554731"            // magic
-            "0800"                // format_version
+            "0900"                // format_version
             "06"                  // kind
             "00"                  // codec
             "01"                  // want
@@ -89,9 +90,10 @@ TEST(Wire, BytesAreTheGoldenOnes) {
             "8887868584838281"    // clock
             "9897969594939291"    // version
             "a8a7a6a5a4a3a2a1"    // token_count
+            "b8b7b6b5b4b3b2b1"    // ack_id
             "0403020100000000"    // payload_bytes
             "c8c7c6c5c4c3c2c1"    // payload_xxh3
-            "785d781c2dac7aff");  // header_xxh3
+            "69fd51775e567967");  // header_xxh3
 }
 
 TEST(Wire, RefusesEveryOtherLength) {
@@ -102,7 +104,7 @@ TEST(Wire, RefusesEveryOtherLength) {
     const auto decoded = DecodeHeader(cut);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument) << length;
     EXPECT_THAT(std::string(decoded.status().message()),
-                HasSubstr(absl::StrCat("header has ", length, " bytes, wants 96")));
+                HasSubstr(absl::StrCat("header has ", length, " bytes, wants 104")));
   }
   std::vector<std::byte> longer(bytes.begin(), bytes.end());
   longer.push_back(std::byte{0});
@@ -123,7 +125,7 @@ TEST(Wire, RefusesEveryFlippedBit) {
 
 TEST(Wire, AnotherVersionIsNamedBesideOurs) {
   Bytes bytes = Encode(DistinctFields());
-  bytes[4] = std::byte{9};
+  bytes[4] = std::byte{10};
   Reseal(bytes);
   // A later version may have another length; magic and version stay where they are.
   std::vector<std::byte> future(bytes.begin(), bytes.end());
@@ -132,8 +134,8 @@ TEST(Wire, AnotherVersionIsNamedBesideOurs) {
        {std::span<const std::byte>(bytes), std::span<const std::byte>(future)}) {
     const auto decoded = DecodeHeader(sent);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 10"));
     EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 9"));
-    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 8"));
   }
 }
 
@@ -152,7 +154,7 @@ TEST(Wire, RefusesValuesOutOfRangeByName) {
   };
   for (const Case& c : {Case{6, 0, "kind"}, Case{6, 22, "kind"}, Case{6, 255, "kind"},
                         Case{7, 6, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
-                        Case{9, 1, "reserved"}, Case{79, 1, "payload_bytes"}}) {
+                        Case{9, 1, "reserved"}, Case{87, 1, "payload_bytes"}}) {
     Bytes bytes = Encode(DistinctFields());
     bytes[c.offset] = static_cast<std::byte>(c.value);
     Reseal(bytes);

@@ -24,7 +24,7 @@ WaitingPull Pull(uint32_t block, uint32_t first, uint64_t version = 1, PeerId wo
   header.block = block;
   header.first_segment = first;
   header.segment_count = 1;
-  header.version = version;
+  header.clock = version;
   return {header, Lease()};
 }
 
@@ -115,7 +115,7 @@ TEST_F(AnswerQueueTest, KnowsARepeatOfWhatWaitsAndTakesANewerPullInItsPlace) {
   for (const auto& [block, number] : left) queue_.Received(kWorker, number);
   const auto turn = queue_.Next(kWorker, now_);
   ASSERT_TRUE(turn.has_value());
-  EXPECT_EQ(turn->pull.header.version, 2u);
+  EXPECT_EQ(turn->pull.header.clock, 2u);
 }
 
 TEST_F(AnswerQueueTest, TakesBackTheCreditOfAWorkerThatIsGone) {

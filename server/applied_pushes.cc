@@ -86,7 +86,7 @@ void AppliedPushes::OnPush(Message message) {
   if (fate == Fate::kRepeat) {
     ++context_.counters.repeats;
     const uint64_t version = own_.state(context_.FirstId(header)).version;
-    return context_.ReplyToPush(MessageKind::kCommitted, key, version);
+    return context_.SayCommitted(key, version);
   }
   if (queued_.has_value() && AnswerIfQueued(key)) return;
   const absl::Cleanup release = [this] { push_.Release(); };
@@ -105,7 +105,7 @@ void AppliedPushes::OnPushAsked(const Message& message) {
 void AppliedPushes::Defer(const PushKey& key) {
   ++context_.counters.deferred;
   early_.Defer(key);
-  context_.ReplyToPush(MessageKind::kDeferred, key, key.clock);
+  context_.ReplyToPush(MessageKind::kDeferred, key);
 }
 
 // The push in hand, to its open segments.
@@ -127,12 +127,12 @@ void AppliedPushes::Apply(bool exact) {
 
 void AppliedPushes::SayCommitted(const WireHeader& push) {
   const uint64_t oldest = own_.OldestVersion(context_.FirstId(push), push.segment_count);
-  context_.ReplyToPush(MessageKind::kCommitted, KeyOf(push), oldest);
+  context_.SayCommitted(KeyOf(push), oldest);
 }
 
 void AppliedPushes::AskForDeferred() {
   for (const PushKey& key : wanted_) {
-    context_.ReplyToPush(MessageKind::kPushWanted, key, key.clock);
+    context_.ReplyToPush(MessageKind::kPushWanted, key);
   }
   wanted_.clear();
 }
@@ -253,7 +253,7 @@ bool AppliedPushes::AnswerIfQueued(const PushKey& key) {
     if (push == nullptr) continue;
     if (KeyOf(push->payload.header()) == key) {
       ++context_.counters.repeats;
-      context_.ReplyToPush(MessageKind::kReceived, key, key.clock);
+      context_.ReplyToPush(MessageKind::kReceived, key);
     } else {
       Defer(key);  // somebody else's, or cut in other ways: asked for when that one is applied
     }
@@ -265,7 +265,7 @@ bool AppliedPushes::AnswerIfQueued(const PushKey& key) {
 void AppliedPushes::Queue(bool exact) {
   const PushKey key = KeyOf(push_.header());
   if (push_.own() && !queued_->HasRoom(push_.size_bytes())) return Defer(key);
-  context_.ReplyToPush(MessageKind::kReceived, key, key.clock);
+  context_.ReplyToPush(MessageKind::kReceived, key);
   queued_->Add(push_, exact, open_segments_);
   for (const uint32_t id : open_segments_) {
     if (!copies_.under_way(id)) copies_.Offer(id);

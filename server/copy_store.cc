@@ -90,7 +90,7 @@ void CopyStore::Set(uint32_t segment, const HeldSegment& held) {
 
 std::optional<HeldSegment> CopyStore::Held(uint32_t segment) const {
   const Copy& copy = *copies_[segment];
-  if (copy.version == kNothing) return std::nullopt;
+  if (copy.version == kNoVersion) return std::nullopt;
   HeldSegment held{.version = copy.version,
                    .weights = copy.weights.floats(),
                    .m = copy.m.floats(),
@@ -156,7 +156,7 @@ bool CopyStore::OnUpdate(uint32_t segment, uint64_t version, uint32_t virtual_wo
       ReadUpdatePayload(payload, table_.segment(segment).elements());
   if (!update.has_value()) return false;
   if (shape_.clocks > 0 && virtual_worker >= shape_.clocks) return false;
-  if (copy.version == kNothing || version != copy.version) return true;
+  if (copy.version == kNoVersion || version != copy.version) return true;
   Apply(segment, copy, *update);
   if (shape_.clocks > 0) ++copy.clocks[virtual_worker];
   copy.follows = true;
@@ -167,7 +167,7 @@ bool CopyStore::OnCopy(uint32_t segment, uint64_t version, std::span<const std::
   Copy& copy = *copies_[segment];
   std::optional<HeldSegment> held =
       ReadCopyPayload(payload, table_.segment(segment).elements(), shape_);
-  if (!held.has_value() || version == kNothing) return false;
+  if (!held.has_value() || version == kNoVersion) return false;
   if (copy.follows && version <= copy.version) return true;
   held->version = version;
   Set(segment, *held);

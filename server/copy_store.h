@@ -38,7 +38,7 @@ namespace tug {
 class CopyStore {
  public:
   // Version of a copy that has nothing yet; also on the wire.
-  static constexpr uint64_t kNothing = ~uint64_t{0};
+  static constexpr uint64_t kNoVersion = ~uint64_t{0};
 
   struct Options {
     uint64_t start_version = 0;   // of the job
@@ -66,7 +66,7 @@ class CopyStore {
 
   // Has nothing any more, of any segment.
   void Forget();
-  void Forget(uint32_t segment) { copies_[segment]->version = kNothing; }
+  void Forget(uint32_t segment) { copies_[segment]->version = kNoVersion; }
   // What `before` has of it, which has no use for it any more; nothing if it has no copy of it.
   void TakeFrom(CopyStore& before, uint32_t segment);
   // What the lane has of it from before.

@@ -92,10 +92,10 @@ TEST_F(CopyStoreTest, ASkippedUpdateMakesAVersionOfTheSameWeights) {
 
 TEST_F(CopyStoreTest, TakesAnythingUntilItFollowsAndThenNothingOld) {
   copies_.Forget();
-  EXPECT_EQ(copies_.version(1), CopyStore::kNothing);
+  EXPECT_EQ(copies_.version(1), kNoVersion);
   EXPECT_FALSE(copies_.Held(1).has_value());
   EXPECT_TRUE(Update(5, 1.0f));
-  EXPECT_EQ(copies_.version(1), CopyStore::kNothing) << "of no weights no others can be made";
+  EXPECT_EQ(copies_.version(1), kNoVersion) << "of no weights no others can be made";
   EXPECT_TRUE(Copy(8, 3.0f, 2.0f));
   EXPECT_EQ(copies_.version(1), 8u);
   EXPECT_EQ(Previous(), 2.0f);

@@ -56,7 +56,7 @@ PullService::PullService(ShardContext& context, OwnSegments& own)
 // ---- pulls that come ----
 
 PullWish PullService::WishOf(const WireHeader& pull) const {
-  return {.clock = pull.version,
+  return {.clock = pull.clock,
           .exact = pull.want == Want::kExact,
           .virtual_worker = pull.virtual_worker,
           .virtual_worker_count = pull.virtual_worker_count,
@@ -94,7 +94,7 @@ bool PullService::IsPull(const Message& message) const {
 bool PullService::MayWait(const WireHeader& pull) const {
   if (waiting_.in_block(pull.block) >= context_.MostOpen(pull.block)) return false;
   if (IsElsewhere(pull)) {
-    return own_.ids().empty() || pull.version <= own_.state(own_.ids().front()).version + 2;
+    return own_.ids().empty() || pull.clock <= own_.state(own_.ids().front()).version + 2;
   }
   return context_.policy->MayWait(WishOf(pull), own_.ClocksOf(context_.FirstId(pull)));
 }
@@ -187,8 +187,8 @@ void PullService::OnFenced(const WireHeader& header) {
 Codec PullService::AnswerCodec(const WireHeader& pull) const {
   if (pull.codec != Codec::kChanges) return pull.codec;
   const bool follows =
-      pull.want == Want::kExact && pull.clock == pull.version &&
-      own_.weights().ChangesBytes(context_.FirstId(pull), pull.segment_count, pull.version);
+      pull.want == Want::kExact && pull.version != kNoVersion && pull.version + 1 == pull.clock &&
+      own_.weights().ChangesBytes(context_.FirstId(pull), pull.segment_count, pull.clock);
   return follows ? Codec::kChanges : Codec::kNone;
 }
 
@@ -197,7 +197,7 @@ uint64_t PullService::AnswerBytes(const WaitingPull& pull) const {
   const uint32_t first = context_.FirstId(header);
   const Codec codec = AnswerCodec(header);
   if (codec == Codec::kChanges) {
-    return *own_.weights().ChangesBytes(first, header.segment_count, header.version);
+    return *own_.weights().ChangesBytes(first, header.segment_count, header.clock);
   }
   if (codec != Codec::kRuns) {
     return WeightsBytes(codec, context_.table, first, header.segment_count);
@@ -228,7 +228,7 @@ void PullService::OnWeightsReceived(const Message& message) {
     return context_.Malformed(header, "is word of weights that a worker does not send so");
   }
   // Of an answer that was given up as lost: nothing is left to return.
-  if (!answers_.Received(header.sender, header.clock)) return;
+  if (!answers_.Received(header.sender, header.ack_id)) return;
   SendAnswers(header.sender);
 }
 
@@ -303,15 +303,15 @@ void PullService::NoteServed(const WireHeader& pull, uint64_t oldest) {
 // It may have been forgotten while it waited for its turn: then its sender asks again.
 bool PullService::AnswerFromCache(const WireHeader& pull, uint64_t number) {
   TraceEvent event = context_.EventOf(TraceKind::kServe, pull);
-  event.clock = pull.version - 1;
+  event.clock = pull.clock - 1;
   event.bytes = 0;
   const TraceSpan span(context_.options.trace, event);
   std::optional<Lease> weights = cache_->Find(pull);
   if (!weights.has_value()) {
-    context_.Reply(MessageKind::kRefused, pull, pull.version);
+    context_.Reply(MessageKind::kRefused, pull, pull.clock);
     return false;
   }
-  SendWeights(pull, pull.codec, pull.version, number, *std::move(weights));
+  SendWeights(pull, pull.codec, pull.clock, number, *std::move(weights));
   return true;
 }
 
@@ -322,7 +322,7 @@ void PullService::SendWeights(const WireHeader& pull, Codec codec, uint64_t vers
   header.codec = codec;
   header.view = context_.view;  // it may have waited for its turn since another one
   header.version = version;
-  header.clock = number;
+  header.ack_id = number;
   context_.sinks.send({pull.sender, header, std::move(weights)});
 }
 

@@ -343,8 +343,8 @@ class ReplicatedJob {
     WireHeader header = RunHeader(MessageKind::kPull, w, first, end);
     header.codec = WeightsCodecOf(options_.pull_format);
     header.want = per_push_ ? Want::kAtLeast : Want::kExact;
-    header.version = worker.clock;
-    header.token_count = worker.clock;
+    header.clock = worker.clock;
+    header.version = kNoVersion;  // with CHANGES: of which these workers want none
     header.virtual_worker = worker.virtual_workers[0];
     header.virtual_worker_count = static_cast<uint16_t>(worker.virtual_workers.size());
     network_.Send(LanePeer(PullLane(w, first)), header, Lease());
@@ -393,7 +393,7 @@ class ReplicatedJob {
     }
     switch (header.kind) {
       case MessageKind::kWeights:
-        if (worker.computing || header.token_count != worker.clock) return;
+        if (worker.computing || header.clock != worker.clock) return;
         for (uint32_t id = first; id < end; ++id) {
           worker.pulls[id] = {Floats(message, id - first), header.version};
         }

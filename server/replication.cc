@@ -202,14 +202,13 @@ bool Replication::OnCopied(uint32_t lane, uint32_t segment, uint64_t version, ui
   if (found == owned.copies.end()) return false;
   HeardFrom(lane) = now;
   Copy& copy = *found;
-  constexpr uint64_t kNothing = ~uint64_t{0};
   switch (copy.state) {
     case State::kUnknown:
       if (version == own) {
         Follow(segment, copy);
       } else {
         copy.state = State::kLagging;
-        copy.ahead = version != kNothing && version > own;
+        copy.ahead = version != kNoVersion && version > own;
         ++lagging_;
       }
       break;

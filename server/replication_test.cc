@@ -11,7 +11,6 @@ using testing::IsEmpty;
 
 constexpr uint64_t kElements = 1024;
 constexpr uint64_t kBytes = kElements * sizeof(float);
-constexpr uint64_t kNothing = ~uint64_t{0};
 constexpr uint32_t kCopy = 7;
 constexpr uint32_t kOther = 8;
 
@@ -135,7 +134,7 @@ TEST_F(ReplicationTest, AsksAtTheBeginningAndFillsWhatLags) {
   EXPECT_THAT(TakeRequests(), IsEmpty()) << "nobody knows what the copy has";
   Copied(asked[0], 5, 5);
   EXPECT_THAT(Kinds(), ElementsAre(std::pair(MessageKind::kUpdate, 0u)));
-  Copied(asked[1], kNothing, 5);
+  Copied(asked[1], kNoVersion, 5);
   Copied(asked[2], 3, 5);
   Copied(asked[3], 5, 5);
   // One at a time; the other segment does not wait for it.

@@ -23,13 +23,13 @@ void ServedWeights::Note(const WireHeader& pull, uint32_t segment, uint64_t vers
   Worker& worker = WorkerOf(pull.sender);
   worker.served = ++served_;
   Served& served = worker.segments[segment];
-  if (served.any && pull.version < served.clock) return;  // a repeat of what it has long had
-  const bool again = served.any && served.clock == pull.version;
+  if (served.any && pull.clock < served.clock) return;  // a repeat of what it has long had
+  const bool again = served.any && served.clock == pull.clock;
   const bool other_cut = again && served.first_segment != pull.first_segment;
   served.mixed = mixed || other_cut || (again && served.mixed);
   served.any = true;
   served.first_segment = pull.first_segment;
-  served.clock = pull.version;
+  served.clock = pull.clock;
   served.version = version;
   if (!options_.keep_weights) return;
   if (served.weights.size_bytes() == 0) served.weights = AlignedBuffer(weights.size_bytes());

@@ -110,7 +110,7 @@ class Shard {
   // What it has of a segment that it owns, or has a copy of; until its next change. None if
   // nothing.
   std::optional<HeldSegment> Held(uint32_t segment) const;
-  // Of a copy; CopyStore::kNothing if it has nothing yet.
+  // Of a copy; kNoVersion if it has nothing yet.
   uint64_t copy_version(uint32_t segment) const { return copies_.store().version(segment); }
   const ShardCounters& counters() const { return context_.counters; }
   // Of weights that workers asked for: sent and not known to be there; not sent for want of credit.

@@ -71,8 +71,7 @@ TEST_F(SspShardActivityTest, WaitsForTheSlowestWhomAPullWaitsFor) {
   for (const uint64_t clock : {0u, 1u}) Push(1, 0, clock);
   EXPECT_EQ(shard_.activity(), ShardActivity()) << "nobody waits";
   WireHeader pull = Header(MessageKind::kPull, 1);
-  pull.version = 2;
-  pull.token_count = 2;
+  pull.clock = 2;
   pull.virtual_worker_count = 1;
   pull.want = Want::kAtLeast;
   Deliver(pull);

@@ -41,7 +41,7 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Codec pulled, Ho
       message.header.kind = MessageKind::kPull;
       message.header.codec = pulled;
       message.header.clock = clock + 1;  // of changes: holds the version before
-      message.header.version = clock + 1;
+      message.header.version = clock;
       message.payload = Lease();
       shard.OnMessage(message, now);
     }

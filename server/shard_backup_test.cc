@@ -66,7 +66,7 @@ TEST_F(BackupShardTest, ServesTheNewestToWhoWasDropped) {
     for (const uint32_t vw : {0u, 1u, 2u}) PushMean(0, vw, clock, 1.0f);
   }
   WireHeader pull = Header(MessageKind::kPull, 0);
-  pull.version = 1;
+  pull.clock = 1;
   pull.want = Want::kAtLeast;
   Deliver(pull);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kWeights);

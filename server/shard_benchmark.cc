@@ -69,7 +69,7 @@ void BM_PushPull(benchmark::State& state) {
       push.header.virtual_worker = vw;
       push.header.sender = pull.header.sender = WorkerPeer(vw);
       push.header.clock = clock;
-      pull.header.version = clock + 1;
+      pull.header.clock = clock + 1;
       for (uint32_t s = 0; s < segments; ++s) {
         push.header.first_segment = pull.header.first_segment = s;
         const auto& gradient = gradients[(s + vw) % gradients.size()];

@@ -27,20 +27,22 @@ class ShardCacheTest : public ShardTest {
     WireHeader header = Header(MessageKind::kPull, block, sender);
     header.first_segment = 2;
     header.segment_count = 1;
-    header.version = version;
+    header.clock = version;
     return header;
   }
   // The owner answers what it was asked last.
   void Answer(uint64_t version, float value, uint64_t number = 0, uint32_t block = 0) {
     WireHeader header = CachedPull(version, LanePeer(kOtherLane), block);
     header.kind = MessageKind::kWeights;
-    header.clock = number;
+    header.version = version;
+    header.ack_id = number;
     Deliver(header, std::vector<float>(kSegment, value));
   }
   // Its answer to what it has only `version` of.
   void Refuse(uint64_t version) {
     WireHeader header = CachedPull(version, LanePeer(kOtherLane));
     header.kind = MessageKind::kRefused;
+    header.version = version;
     Deliver(header);
   }
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
@@ -73,7 +75,7 @@ TEST_F(ShardCacheTest, AsksTheOwnerOnceAndAnswersAllWorkersOfItsHost) {
   ASSERT_EQ(other.size(), 1u);
   EXPECT_EQ(one[0].header.version, 1u);
   EXPECT_EQ(one[0].header.first_segment, 2u);
-  EXPECT_EQ(one[0].header.clock, 0u) << "read in place, it holds no credit";
+  EXPECT_EQ(one[0].header.ack_id, 0u) << "read in place, it holds no credit";
   EXPECT_EQ(one[0].payload.floats()[kSegment - 1], 7.0f);
   EXPECT_EQ(one[0].payload.bytes().data(), other[0].payload.bytes().data()) << "no copy";
   sent_.clear();
@@ -89,7 +91,7 @@ TEST_F(ShardCacheTest, WithoutSharedMemoryAnswersHoldTheWorkersCredit) {
   Answer(1, 7.0f);
   const std::vector<Outgoing> answers = SentTo(kWorker, MessageKind::kWeights);
   ASSERT_EQ(answers.size(), 1u);
-  EXPECT_NE(answers[0].header.clock, 0u);
+  EXPECT_NE(answers[0].header.ack_id, 0u);
   EXPECT_EQ(shard_.counters().most_answer_bytes, kSegment * sizeof(float));
 }
 
@@ -174,11 +176,11 @@ TEST_F(ShardCacheTest, AnswersLanesThatPullItsOwnSegments) {
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].to, LanePeer(kOtherLane));
   EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeights);
-  const uint64_t number = sent_[0].header.clock;
+  const uint64_t number = sent_[0].header.ack_id;
   EXPECT_NE(number, 0u);
   WireHeader received = Header(MessageKind::kWeightsReceived, 0, LanePeer(kOtherLane));
   received.segment_count = 0;
-  received.clock = number;
+  received.ack_id = number;
   Deliver(received);
   EXPECT_EQ(shard_.counters().malformed, 0u);
 }

@@ -47,8 +47,8 @@ class ChangesShardTest : public ShardTest {
       Deliver(PushHeader(0, vw, clock), gradient);
     }
   }
-  // Asks for it with word of holding `clock` - 1.
-  const Outgoing& Ask(uint64_t version, uint64_t clock, uint32_t first = 0, uint32_t count = 2) {
+  // Asks for the weights of `clock`, and says that it holds `version`.
+  const Outgoing& Ask(uint64_t clock, uint64_t version, uint32_t first = 0, uint32_t count = 2) {
     WireHeader header = Header(MessageKind::kPull, 0);
     header.codec = Codec::kChanges;
     header.version = version;
@@ -61,7 +61,7 @@ class ChangesShardTest : public ShardTest {
   }
   // All of the shadow.
   std::vector<float> Whole(uint64_t version) {
-    const Outgoing& answer = Ask(version, 0);
+    const Outgoing& answer = Ask(version, kNoVersion);
     EXPECT_EQ(answer.header.codec, Codec::kNone);
     const std::span<const float> floats = answer.payload.floats();
     return {floats.begin(), floats.end()};
@@ -69,7 +69,7 @@ class ChangesShardTest : public ShardTest {
   // As a worker with this test's weights asks, and takes the answer.
   Codec PullAsWorker(uint64_t version, uint32_t first = 0, uint32_t count = 2) {
     const Partition part = Part(first, count);
-    const Outgoing& answer = Ask(version, holds_.Clock(part), first, count);
+    const Outgoing& answer = Ask(version, holds_.Version(part), first, count);
     EXPECT_TRUE(holds_.Take(part, answer.header, answer.payload.bytes(),
                             std::span(weights_).subspan(part.begin, part.end - part.begin)));
     return answer.header.codec;
@@ -113,7 +113,7 @@ TEST_F(ChangesShardTest, AnswersThisVersionAndTheOneBeforeInPartsToo) {
   WireHeader of_start;
   ASSERT_TRUE(late.Take(Part(0, 2), of_start, std::as_bytes(std::span(start)), weights_));
   for (const uint64_t version : {1u, 2u}) {
-    const Outgoing& answer = Ask(version, late.Clock(Part(0, 2)));
+    const Outgoing& answer = Ask(version, late.Version(Part(0, 2)));
     EXPECT_EQ(answer.header.codec, Codec::kChanges);
     ASSERT_TRUE(late.Take(Part(0, 2), answer.header, answer.payload.bytes(), weights_));
   }
@@ -123,10 +123,10 @@ TEST_F(ChangesShardTest, AnswersThisVersionAndTheOneBeforeInPartsToo) {
 TEST_F(ChangesShardTest, GivesAllOfTheWeightsToWhoHoldsAnotherVersion) {
   PushBoth(0);
   PushBoth(1);
-  for (const uint64_t clock : {0u, 1u, 3u, 9u}) {
-    EXPECT_EQ(Ask(2, clock).header.codec, Codec::kNone) << clock;
+  for (const uint64_t held : {kNoVersion, uint64_t{0}, uint64_t{2}, uint64_t{8}}) {
+    EXPECT_EQ(Ask(2, held).header.codec, Codec::kNone) << held;
   }
-  EXPECT_EQ(Ask(2, 2).header.codec, Codec::kChanges);
+  EXPECT_EQ(Ask(2, 1).header.codec, Codec::kChanges);
   EXPECT_EQ(shard_.counters().malformed, 0u);
 }
 
@@ -175,7 +175,8 @@ TEST_F(ChangesShardTest, AnotherLaneGoesOnWithTheSameBits) {
   pull.view = 5;
   pull.segment_count = 1;
   pull.codec = Codec::kChanges;
-  pull.version = pull.clock = 1;
+  pull.clock = 1;
+  pull.version = 0;
   next.OnMessage({pull, Lease()}, now_);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].header.codec, Codec::kNone) << "changes do not move";

@@ -137,8 +137,7 @@ class Cluster {
     pull.sender = WorkerPeer(w);
     pull.block = partition;
     pull.segment_count = 2;
-    pull.version = workers_[w].clock;
-    pull.token_count = workers_[w].clock;  // comes back: which pull an answer is to
+    pull.clock = workers_[w].clock;
     pull.virtual_worker = VirtualWorkersOf(w)[0];
     pull.virtual_worker_count = static_cast<uint16_t>(VirtualWorkersOf(w).size());
     to_lane_.push_back(pull);
@@ -196,7 +195,7 @@ class Cluster {
   void ExpectServable(const WireHeader& weights) {
     const uint32_t w = weights.sender & ~kWorkerBit;
     if (!mode_.update_per_push) return;
-    const uint64_t clock = weights.token_count;
+    const uint64_t clock = weights.clock;
     for (uint32_t id = 2 * weights.block; id < 2 * weights.block + 2; ++id) {
       for (uint32_t vw = 0; vw < kVirtualWorkers; ++vw) {
         if (ends_said_ && next_[id][vw] == kEnds[vw]) continue;  // nothing more will come
@@ -211,7 +210,7 @@ class Cluster {
     Worker& worker = workers_[w];
     if (worker.clock >= End(w) || worker.versions[weights.block].has_value()) return;
     // Late ones.
-    if (mode_.update_per_push && weights.token_count != worker.clock) return;
+    if (mode_.update_per_push && weights.clock != worker.clock) return;
     if (!mode_.update_per_push && weights.version < worker.clock) return;
     EXPECT_TRUE(!mode_.in_place || weights.version == worker.clock);
     worker.versions[weights.block] = weights.version;

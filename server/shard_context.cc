@@ -50,8 +50,14 @@ void ShardContext::Reply(MessageKind kind, const WireHeader& to, uint64_t versio
   sinks.send({to.sender, header, Lease()});
 }
 
-void ShardContext::ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version) const {
+void ShardContext::ReplyToPush(MessageKind kind, const PushKey& key) const {
   WireHeader header = Header(kind);
+  SetPush(key, header);
+  sinks.send({key.sender, header, Lease()});
+}
+
+void ShardContext::SayCommitted(const PushKey& key, uint64_t version) const {
+  WireHeader header = Header(MessageKind::kCommitted);
   SetPush(key, header);
   header.version = version;
   sinks.send({key.sender, header, Lease()});

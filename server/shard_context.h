@@ -90,7 +90,8 @@ struct ShardContext {
   WireHeader Header(MessageKind kind) const;
   WireHeader SegmentHeader(MessageKind kind, uint32_t segment) const;
   void Reply(MessageKind kind, const WireHeader& to, uint64_t version) const;
-  void ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version) const;
+  void ReplyToPush(MessageKind kind, const PushKey& key) const;
+  void SayCommitted(const PushKey& key, uint64_t version) const;
   // Counts a message that makes no sense here; the first one is told to people.
   void Malformed(const WireHeader& header, const char* why);
 

@@ -78,7 +78,7 @@ void ShardCopies::Replicate(CopiedUpdates& updates) {
 void ShardCopies::Send(const Replication::Request& request, CopiedUpdates& updates) {
   WireHeader header = context_.SegmentHeader(request.kind, request.segment);
   header.version = own_.state(request.segment).version;
-  header.token_count = request.number;
+  header.ack_id = request.number;
   Lease payload;
   if (request.kind == MessageKind::kUpdate) {
     payload = UpdatePayload(request.segment, updates);
@@ -137,7 +137,7 @@ void ShardCopies::EnterView() {
 void ShardCopies::SayCopied(uint32_t segment, uint64_t number) {
   WireHeader header = context_.SegmentHeader(MessageKind::kCopied, segment);
   header.version = store_.version(segment);
-  header.token_count = number;
+  header.ack_id = number;
   context_.sinks.send({LanePeer(context_.options.lane_of_segment[segment]), header, Lease()});
 }
 
@@ -156,13 +156,13 @@ void ShardCopies::OnMessage(const Message& message) {
       !TakeForCopy(segment, message)) {
     return context_.Malformed(header, "is not for a copy of this lane");
   }
-  SayCopied(segment, header.token_count);
+  SayCopied(segment, header.ack_id);
 }
 
 bool ShardCopies::OnCopied(const WireHeader& header, uint32_t segment) {
   return own_.has(segment) && replicates() &&
          replication_->OnCopied(header.sender - LanePeer(0), segment, header.version,
-                                own_.state(segment).version, header.token_count, context_.now);
+                                own_.state(segment).version, header.ack_id, context_.now);
 }
 
 bool ShardCopies::TakeForCopy(uint32_t segment, const Message& message) {

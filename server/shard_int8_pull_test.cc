@@ -45,7 +45,7 @@ class Int8ShardTest : public ShardTest {
   std::vector<std::byte> Pulled(uint64_t version, uint32_t first = 0, uint32_t count = 2) {
     WireHeader header = Header(MessageKind::kPull, 0);
     header.codec = Codec::kInt8;
-    header.version = version;
+    header.clock = version;
     header.first_segment = first;
     header.segment_count = count;
     header.virtual_worker_count = 1;

@@ -60,7 +60,7 @@ TEST_F(ShardTest, AnswersAPullOfRunsWithTheirWeights) {
   sent_.clear();
 
   Message waiting = pull;  // of the next version
-  waiting.header.version = 1;
+  waiting.header.clock = 1;
   shard_.OnMessage(waiting, now_);
   for (uint32_t vw : {0u, 1u}) Push(0, vw, 0);
   ASSERT_EQ(Count(MessageKind::kWeights), 1u);
@@ -95,7 +95,7 @@ class CreditShardTest : public ShardTest {
   }
   void SayReceived(const WireHeader& answer, PeerId worker = kWorker) {
     WireHeader header = Header(MessageKind::kWeightsReceived, 0, worker);
-    header.clock = answer.clock;
+    header.ack_id = answer.ack_id;
     Deliver(header);
   }
 };
@@ -105,11 +105,11 @@ TEST_F(CreditShardTest, AnswersTheMostUrgentBlockNextAsCreditReturns) {
   Pull(0, 0);
   ASSERT_EQ(Answers().size(), 1u);
   EXPECT_EQ(Answers()[0].block, 1u);
-  EXPECT_NE(Answers()[0].clock, 0u);
+  EXPECT_NE(Answers()[0].ack_id, 0u);
   Pull(0, 0, WorkerPeer(8));  // another worker has a credit of its own
   ASSERT_EQ(Answers().size(), 2u);
   WireHeader unknown = Answers()[0];
-  ++unknown.clock;
+  ++unknown.ack_id;
   SayReceived(unknown);
   EXPECT_EQ(Answers().size(), 2u);
   SayReceived(Answers()[0]);
@@ -174,7 +174,7 @@ TEST_F(CreditShardTest, AnswersAWorkerThatSharesMemoryAtOnceAndHoldsNoCredit) {
   Pull(1, 0);
   Pull(0, 0);
   ASSERT_EQ(Answers().size(), 2u);
-  for (const WireHeader& answer : Answers()) EXPECT_EQ(answer.clock, 0u);
+  for (const WireHeader& answer : Answers()) EXPECT_EQ(answer.ack_id, 0u);
   EXPECT_EQ(shard_.counters().most_answer_bytes, 0u);
 }
 
@@ -203,7 +203,7 @@ class Bf16ShardTest : public ShardTest {
   std::vector<kernels::Bf16> Pulled(uint64_t version) {
     WireHeader header = Header(MessageKind::kPull, 0);
     header.codec = Codec::kBf16;
-    header.version = version;
+    header.clock = version;
     Deliver(header);
     const Outgoing& answer = sent_.back();
     EXPECT_EQ(answer.header.kind, MessageKind::kWeights);

@@ -117,12 +117,11 @@ TEST_F(TakeoverTest, AsksItsCopiesAndFillsThem) {
   next.OnMessage({OfCopy(MessageKind::kCopied, 4, kOtherLane, 1), Lease()}, now_);
   EXPECT_THAT(next_sent_, IsEmpty());
   EXPECT_EQ(next.counters().refused, 1u);
-  next.OnMessage(
-      {OfCopy(MessageKind::kCopied, kNextView, kOtherLane, CopyStore::kNothing), Lease()}, now_);
+  next.OnMessage({OfCopy(MessageKind::kCopied, kNextView, kOtherLane, kNoVersion), Lease()}, now_);
   ASSERT_THAT(NextKinds(), ElementsAre(MessageKind::kCopy));
   const Outgoing copy = next_sent_[0];
   WireHeader answer = OfCopy(MessageKind::kCopied, kNextView, kOtherLane, 1);
-  answer.token_count = copy.header.token_count;
+  answer.ack_id = copy.header.ack_id;
   for (uint32_t index = 0; index < 3; ++index) {
     answer.first_segment = index;
     next.OnMessage({answer, Lease()}, now_);
@@ -158,7 +157,7 @@ TEST_F(TakeoverTest, ALaneThatHasNothingCanCopyAndNotOwn) {
   Shard copies = Next(kLane, kOtherLane, kLane);
   ASSERT_TRUE(copies.TakeFrom(nullptr, now_).ok());
   ASSERT_EQ(next_sent_.size(), 3u);
-  EXPECT_EQ(next_sent_[0].header.version, CopyStore::kNothing);
+  EXPECT_EQ(next_sent_[0].header.version, kNoVersion);
   Shard owns = Next(kLane, kLane, kOtherLane);
   const absl::Status refused = owns.TakeFrom(nullptr, now_);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);

@@ -111,7 +111,7 @@ TEST_F(ShardTest, CountsAndDropsWhatMakesNoSense) {
   header.sender = LanePeer(kOtherLane);
   expect_dropped(header, right);  // lanes do not push
   header = Header(MessageKind::kPull, 0);
-  header.version = 2;
+  header.clock = 2;
   expect_dropped(header, {});  // two updates ahead
   expect_dropped(Header(MessageKind::kWeights, 0), right);
   expect_dropped(Header(MessageKind::kNorms, 0, LanePeer(kOtherLane)), right);  // clip: off
@@ -150,6 +150,7 @@ TEST_F(ShardTest, SurvivesRandomHeaders) {
     header.version = random() % 3;
     header.want = static_cast<Want>(random() % 2);
     header.token_count = random() % 3;
+    header.ack_id = random() % 3;
     header.sender = random() % 2 == 0 ? kWorker : LanePeer(kOtherLane);
     Deliver(header, std::vector<float>(random() % 4 * kSegment));
     sent_.clear();

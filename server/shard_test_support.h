@@ -110,9 +110,9 @@ class ShardTest : public testing::Test {
   void Push(uint32_t block, uint32_t virtual_worker, uint64_t clock, float value = 1.0f) {
     Deliver(PushHeader(block, virtual_worker, clock), std::vector<float>(2 * kSegment, value));
   }
-  void Pull(uint32_t block, uint64_t version, PeerId sender = kWorker) {
+  void Pull(uint32_t block, uint64_t clock, PeerId sender = kWorker) {
     WireHeader header = Header(MessageKind::kPull, block, sender);
-    header.version = version;
+    header.clock = clock;
     Deliver(header);
   }
   size_t Count(MessageKind kind) const {

@@ -52,7 +52,7 @@ class UpdateShardTest : public ShardTest {
   WireHeader PullOf(PeerId sender, uint32_t block, uint32_t virtual_worker, uint64_t clock) {
     WireHeader header = Header(MessageKind::kPull, block, sender);
     header.view = 4;
-    header.version = clock;
+    header.clock = clock;
     header.virtual_worker = virtual_worker;
     header.virtual_worker_count = 1;
     header.want = Want::kAtLeast;

@@ -49,7 +49,7 @@ TEST_F(ViewShardTest, AnswersAPullThatIsAskedForAgainInTheNewView) {
   ToNewView();
   WireHeader pull = Header(MessageKind::kPull, 0);
   pull.view = kNewView;
-  pull.version = 1;
+  pull.clock = 1;
   Deliver(pull);
   PushInNewView(0, 0, 0, kWorker);
   ASSERT_EQ(Count(MessageKind::kWeights), 1u);
@@ -75,7 +75,7 @@ TEST_F(ViewShardTest, WaitsForAllUntilItIsToldWhoLives) {
   PushInNewView(0, 0, 0, kWorker);
   WireHeader pull = Header(MessageKind::kPull, 0);
   pull.view = kNewView;
-  pull.version = 1;
+  pull.clock = 1;
   Deliver(pull);
   EXPECT_EQ(shard_.version(0), 0u);
   shard_.SetView(kNewView, LiveSet(std::vector<bool>{true, false}), now_);

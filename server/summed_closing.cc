@@ -140,9 +140,8 @@ void SummedPushes::ApplyOffered(uint32_t segment, const SegmentUpdate& update, u
   state.sum.Clear();
   admission_.Changed(segment);
   MaybeSnapshot(segment);
-  open_pushes_.Close(segment, [&](const PushKey& key) {
-    context_.ReplyToPush(MessageKind::kCommitted, key, state.version);
-  });
+  open_pushes_.Close(segment,
+                     [&](const PushKey& key) { context_.SayCommitted(key, state.version); });
   pulls_.LookAgain(segment);
 }
 

@@ -101,7 +101,7 @@ void SummedPushes::OnPush(Message message) {
   if (!admission_.Admits(key, own)) {
     ++context_.counters.deferred;
     admission_.Defer(key, own);
-    return context_.ReplyToPush(MessageKind::kDeferred, key, key.clock);
+    return context_.ReplyToPush(MessageKind::kDeferred, key);
   }
   admission_.Forget(key);
   open_pushes_.Add(key, open_segments_);
@@ -109,7 +109,7 @@ void SummedPushes::OnPush(Message message) {
   // Once all its segments have closed, kCommitted has been sent, and says as much.
   const bool open = std::any_of(open_segments_.begin(), open_segments_.end(),
                                 [&](uint32_t id) { return own_.state(id).version == key.clock; });
-  if (open) context_.ReplyToPush(MessageKind::kReceived, key, key.clock);
+  if (open) context_.ReplyToPush(MessageKind::kReceived, key);
 }
 
 // Asked for now, or told that it will be.
@@ -118,7 +118,7 @@ void SummedPushes::OnAnnounced(const WireHeader& header) {
   const PushKey key = KeyOf(header);
   if (admission_.Announce(key, context_.now, wanted_)) return;
   ++context_.counters.deferred;
-  context_.ReplyToPush(MessageKind::kDeferred, key, key.clock);
+  context_.ReplyToPush(MessageKind::kDeferred, key);
 }
 
 bool SummedPushes::AnswerKnown(const PushKey& key, const Fresh& fresh) {
@@ -132,7 +132,7 @@ bool SummedPushes::AnswerKnown(const PushKey& key, const Fresh& fresh) {
     open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
   }
   ++context_.counters.repeats;
-  context_.ReplyToPush(MessageKind::kReceived, key, key.clock);
+  context_.ReplyToPush(MessageKind::kReceived, key);
   return true;
 }
 
@@ -160,7 +160,7 @@ void SummedPushes::OnPushAsked(const Message& message) {
   if (message.payload.size_bytes() > 0) {
     return context_.Malformed(header, "asks for a push that is not summed, or is one");
   }
-  if (Lacks(header)) context_.ReplyToPush(MessageKind::kDropped, KeyOf(header), header.clock);
+  if (Lacks(header)) context_.ReplyToPush(MessageKind::kDropped, KeyOf(header));
 }
 
 // Workers cut blocks alike, so a push is too late for all of its segments or for none. In the steps
@@ -169,10 +169,10 @@ void SummedPushes::AnswerClosed(const PushKey& key, const Fresh& fresh) {
   admission_.Forget(key);
   if (fresh.dropped == key.segment_count) {
     ++context_.counters.dropped_pushes;
-    return context_.ReplyToPush(MessageKind::kDropped, key, key.clock + 1);
+    return context_.ReplyToPush(MessageKind::kDropped, key);
   }
   ++context_.counters.repeats;
-  context_.ReplyToPush(MessageKind::kCommitted, key, key.clock + 1);
+  context_.SayCommitted(key, key.clock + 1);
 }
 
 bool SummedPushes::AnswerIfClosed(const PushKey& key) {
@@ -230,7 +230,7 @@ void SummedPushes::AskForDeferred() {
   admission_.TakeWanted(context_.now, wanted_);
   for (const PushKey& key : wanted_) {
     if (context_.policy->spare() > 0 && AnswerIfClosed(key)) continue;
-    context_.ReplyToPush(MessageKind::kPushWanted, key, key.clock);
+    context_.ReplyToPush(MessageKind::kPushWanted, key);
   }
   wanted_.clear();
 }

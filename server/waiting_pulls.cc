@@ -6,7 +6,7 @@ namespace tug {
 
 bool IsSamePull(const WireHeader& a, const WireHeader& b) {
   return a.sender == b.sender && a.block == b.block && a.first_segment == b.first_segment &&
-         a.segment_count == b.segment_count && a.version == b.version && a.want == b.want &&
+         a.segment_count == b.segment_count && a.clock == b.clock && a.want == b.want &&
          a.codec == b.codec && a.virtual_worker == b.virtual_worker &&
          a.virtual_worker_count == b.virtual_worker_count;
 }

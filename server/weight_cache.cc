@@ -45,7 +45,7 @@ bool WeightCache::CanAnswer(const WireHeader& pull) const {
 bool WeightCache::IsOf(const Entry& entry, const WireHeader& header) {
   return entry.pull.first_segment == header.first_segment &&
          entry.pull.segment_count == header.segment_count && entry.pull.codec == header.codec &&
-         entry.pull.version == header.version;
+         entry.pull.clock == header.clock;
 }
 
 bool WeightCache::Overlap(const WireHeader& a, const WireHeader& b) {
@@ -100,13 +100,13 @@ void WeightCache::OnTick(absl::Time now) {
 // ---- answers ----
 
 void WeightCache::SayReceived(const WireHeader& weights) {
-  if (weights.clock == 0) return;  // it holds no credit
+  if (weights.ack_id == 0) return;  // it holds no credit
   WireHeader header;
   header.kind = MessageKind::kWeightsReceived;
   header.job = options_.job;
   header.timeline = options_.timeline;
   header.view = options_.view;
-  header.clock = weights.clock;
+  header.ack_id = weights.ack_id;
   send_({weights.sender, header, Lease()});
 }
 
@@ -128,8 +128,8 @@ void WeightCache::MakeRoomFor(const WireHeader& weights) {
   std::erase_if(entries_[weights.block], [&](const Entry& entry) {
     if (!Overlap(entry.pull, weights) || IsOf(entry, weights)) return false;
     // An owner has the version before, too.
-    if (!entry.held) return entry.pull.version + 2 <= weights.version;
-    if (entry.pull.version > weights.version) return false;
+    if (!entry.held) return entry.pull.clock + 2 <= weights.clock;
+    if (entry.pull.clock > weights.clock) return false;
     held_bytes_ -= entry.payload.size_bytes();
     return true;
   });
@@ -160,7 +160,7 @@ void WeightCache::OnRefused(const WireHeader& header, absl::Time now) {
   // It names the version that the owner has; 0, which is later than none, where the pull was of
   // another view.
   const size_t given_up = std::erase_if(entries, [&](const Entry& entry) {
-    return IsAskedOf(entry, header) && entry.pull.version < header.version;
+    return IsAskedOf(entry, header) && entry.pull.clock < header.version;
   });
   if (given_up > 0) return;
   for (Entry& entry : entries) {

@@ -55,7 +55,7 @@ class WeightCacheTest : public testing::Test {
     header.first_segment = first;
     header.segment_count = count;
     header.codec = codec_;
-    header.version = version;
+    header.clock = version;
     header.virtual_worker = 3;
     header.virtual_worker_count = 1;
     header.sender = kWorker;
@@ -66,11 +66,12 @@ class WeightCacheTest : public testing::Test {
     const uint32_t first = table_.id(pull.block, pull.first_segment);
     auto owner = std::make_shared<std::vector<std::byte>>(
         WeightsBytes(pull.codec, table_, first, pull.segment_count),
-        static_cast<std::byte>(pull.version));
+        static_cast<std::byte>(pull.clock));
     Message message{pull, Lease(owner, std::span<const std::byte>(*owner))};
     message.header.kind = MessageKind::kWeights;
     message.header.sender = LanePeer(kOwner);
-    message.header.clock = number;
+    message.header.version = pull.clock;
+    message.header.ack_id = number;
     return message;
   }
   // The owner says that it has `version`; 0: that the pull was of another view.
@@ -107,7 +108,7 @@ TEST_F(WeightCacheTest, AsksTheOwnerOnceForAllWhoWantTheSame) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].to, LanePeer(kOwner));
   EXPECT_EQ(sent[0].header.kind, MessageKind::kPull);
-  EXPECT_EQ(sent[0].header.version, 3u);
+  EXPECT_EQ(sent[0].header.clock, 3u);
   EXPECT_EQ(sent[0].header.segment_count, 2u);
   EXPECT_EQ(sent[0].header.view, 4u);
   EXPECT_FALSE(Has(3));
@@ -143,7 +144,7 @@ TEST_F(WeightCacheTest, ReturnsTheCreditOfEveryAnswer) {
     ASSERT_EQ(sent_.size(), 1u);
     EXPECT_EQ(sent_[0].to, LanePeer(kOwner));
     EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeightsReceived);
-    EXPECT_EQ(sent_[0].header.clock, number);
+    EXPECT_EQ(sent_[0].header.ack_id, number);
     EXPECT_EQ(sent_[0].header.view, 4u);
     sent_.clear();
   }
@@ -151,7 +152,7 @@ TEST_F(WeightCacheTest, ReturnsTheCreditOfEveryAnswer) {
   old.view = 3;
   cache_.OnFenced(old, now_);
   ASSERT_EQ(sent_.size(), 1u);
-  EXPECT_EQ(sent_[0].header.clock, 79u);
+  EXPECT_EQ(sent_[0].header.ack_id, 79u);
   sent_.clear();
   old.timeline = 0;
   cache_.OnFenced(old, now_);
@@ -217,7 +218,7 @@ TEST_F(WeightCacheTest, GivesUpWhatIsTwoVersionsOlderThanWhatComes) {
   sent_.clear();
   cache_.OnTick(now_ += absl::Seconds(1));
   ASSERT_EQ(sent_.size(), 2u);
-  EXPECT_EQ(sent_[0].header.version, 3u);
+  EXPECT_EQ(sent_[0].header.clock, 3u);
   EXPECT_EQ(sent_[1].header.first_segment, 2u);
 }
 
@@ -290,7 +291,7 @@ TEST_F(WeightCacheTest, AsksSoonAgainAfterARefusalThatNamesNoLaterVersion) {
   sent_.clear();
   cache_.OnTick(now_ += absl::Milliseconds(200));
   ASSERT_EQ(sent_.size(), 1u);
-  EXPECT_EQ(sent_[0].header.version, 3u);
+  EXPECT_EQ(sent_[0].header.clock, 3u);
 }
 
 TEST_F(WeightCacheTest, ANewViewForgetsAll) {

@@ -82,7 +82,6 @@ std::optional<Message> PlantedLane::Forged(const Outgoing& sent) const {
   Message copied{sent.header, Lease()};
   copied.header.kind = MessageKind::kCopied;
   copied.header.sender = sent.to;
-  copied.header.clock = sent.header.version;
   ++copied.header.version;
   return copied;
 }

@@ -188,7 +188,7 @@ void ReplayCluster::OnReady(uint32_t worker, uint32_t index) {
   pull.header.sender = WorkerPeer(worker);
   pull.header.block = part.partition.block;
   pull.header.first_segment = index;  // of parts_
-  pull.header.version = part.version;
+  pull.header.clock = part.version;
   const uint32_t lane = part.partition.lane;
   TUG_CHECK(lanes_[lane].answers.Add(std::move(pull), part.index_on_lane, PullBytes(index)));
   SendAnswers(lane, worker);
@@ -202,7 +202,7 @@ void ReplayCluster::SendAnswers(uint32_t lane, uint32_t worker) {
           .worker = worker,
           .lane = lane,
           .part = turn->pull.header.first_segment,
-          .version = turn->pull.header.version,
+          .version = turn->pull.header.clock,
           .number = turn->number});
   }
 }

@@ -60,7 +60,7 @@ RunWatch::PullKey RunWatch::KeyOf(const WireHeader& header, PeerId worker) {
           header.first_segment,
           header.segment_count,
           static_cast<int>(header.want),
-          header.kind == MessageKind::kPull ? header.version : header.token_count,
+          header.clock,
           header.virtual_worker,
           header.virtual_worker_count};
 }
@@ -77,7 +77,7 @@ void RunWatch::BeforeDelivery(const LaneState& lane, const WireHeader& as_sent, 
   delivery_ = {.under_way = true, .lane = lane, .header = as_sent, .sender = sender};
   const auto outstanding = outstanding_.find({lane.lane, sender});
   if (outstanding != outstanding_.end() && as_sent.kind == MessageKind::kWeightsReceived) {
-    outstanding->second.erase(as_sent.clock);
+    outstanding->second.erase(as_sent.ack_id);
   }
   const bool has_credit = outstanding == outstanding_.end() || outstanding->second.empty();
   delivery_.was_held = has_credit && IsHeld(lane, as_sent, sender);
@@ -95,7 +95,7 @@ void RunWatch::AfterDelivery() {
   if (delivery_.answered) {
     if (delivery_.was_held) {
       Violation(absl::StrCat("lane ", lane.lane, " answered a pull of block ", pull.block,
-                             " for clock ", pull.version, " by ", PeerName(delivery_.sender),
+                             " for clock ", pull.clock, " by ", PeerName(delivery_.sender),
                              " only when it was asked for again: the one before it was lost"));
     }
     held.erase(key);
@@ -165,8 +165,7 @@ void RunWatch::CheckServed(const LaneState& lane, const Outgoing& message) {
   const WireHeader& header = message.header;
   const uint32_t first = table_.id(header.block, header.first_segment);
   for (uint32_t id = first; id < first + header.segment_count; ++id) CheckOwner(lane, id);
-  PullKey key = KeyOf(header, message.to);
-  if (!committed_.has_value()) std::get<5>(key) = header.version;
+  const PullKey key = KeyOf(header, message.to);
   held_[lane.lane].erase(key);
   const WireHeader& pull = delivery_.header;
   if (delivery_.under_way && pull.kind == MessageKind::kPull && delivery_.sender == message.to &&
@@ -178,12 +177,12 @@ void RunWatch::CheckServed(const LaneState& lane, const Outgoing& message) {
                              " and timeline ", pull.timeline));
     }
   }
-  if (header.clock != 0) outstanding_[{lane.lane, message.to}].insert(header.clock);
+  if (header.ack_id != 0) outstanding_[{lane.lane, message.to}].insert(header.ack_id);
   if (bounded_) CheckBound(lane, header);
 }
 
 void RunWatch::CheckBound(const LaneState& lane, const WireHeader& served) {
-  const uint64_t clock = served.token_count;
+  const uint64_t clock = served.clock;
   const uint64_t needed = served.want == Want::kExact ? clock
                           : clock > staleness_        ? clock - staleness_
                                                       : 0;
@@ -210,8 +209,8 @@ void RunWatch::OnMalformed(const LaneState& lane, const WireHeader& header,
       ": view ", header.view, ", timeline ", header.timeline, ", block ", header.block,
       ", segments ", header.first_segment, " + ", header.segment_count, ", virtual workers ",
       header.virtual_worker, " + ", header.virtual_worker_count, ", clock ", header.clock,
-      ", version ", header.version, ", codec ", static_cast<int>(header.codec), ", payload of ",
-      payload_bytes, " bytes"));
+      ", version ", header.version, ", number ", header.ack_id, ", codec ",
+      static_cast<int>(header.codec), ", payload of ", payload_bytes, " bytes"));
 }
 
 void RunWatch::OnPulled(uint32_t worker, uint32_t block, uint64_t version,

@@ -86,7 +86,7 @@ class HostilePortTest : public DaemonTest {
     header.view = 1;
     header.sender = kStranger;
     header.segment_count = 1;
-    header.version = 1;
+    header.clock = 1;
     return header;
   }
 

@@ -135,7 +135,7 @@ class StormWorker {
   }
   void Pull(uint32_t block, uint64_t version) {
     client_->Pull({.block = block,
-                   .version = version,
+                   .clock = version,
                    .destination = weights_[block].floats(),
                    .allow_in_place = true});
   }

@@ -60,7 +60,6 @@ struct ShmPlace {
 struct ShmSlot {
   std::array<std::byte, kHeaderBytes> header;
   ShmPlace payload;
-  uint64_t unused;
 };
 static_assert(sizeof(ShmSlot) == 128);
 

@@ -109,8 +109,8 @@ TEST(ZmqTransport, DeliversBothWaysOverOneConnection) {
   EXPECT_EQ(worker.inbox[0].header.clock, 12u);
   EXPECT_EQ(worker.inbox[0].payload.size_bytes(), 0u);
 
-  EXPECT_EQ(worker.transport->counters().sent_bytes, 5096u);
-  EXPECT_EQ(lane.transport->counters().received_bytes, 5096u);
+  EXPECT_EQ(worker.transport->counters().sent_bytes, 5104u);
+  EXPECT_EQ(lane.transport->counters().received_bytes, 5104u);
   EXPECT_EQ(worker.transport->counters().received_messages, 1u);
   EXPECT_EQ(lane.transport->counters().dropped, 0u);
 }

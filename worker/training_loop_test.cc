@@ -63,7 +63,7 @@ TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
     if (header.kind == MessageKind::kPush && header.clock == 2) {
       board.SetOrders({.go = true, .pause = true, .final_version = 0});
     }
-    if (header.kind == MessageKind::kPull && header.block == 0 && header.version == 3) {
+    if (header.kind == MessageKind::kPull && header.block == 0 && header.clock == 3) {
       board.SetOrders({.go = true, .pause = true, .final_version = 3});
     }
   });

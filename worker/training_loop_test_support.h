@@ -179,7 +179,7 @@ class PlainLane final : public AnsweringTransport {
   }
 
   void AnswerPulls(Block& block) {
-    while (!block.waiting.empty() && block.waiting.front().header.version == block.version) {
+    while (!block.waiting.empty() && block.waiting.front().header.clock == block.version) {
       const Outgoing pull = std::move(block.waiting.front());
       block.waiting.pop_front();
       const auto [begin, end] = RangeOf(pull.header);
@@ -202,7 +202,9 @@ class PlainLane final : public AnsweringTransport {
         payload = Lease(bytes, std::span<const std::byte>(bytes->data(), bytes->size_bytes()));
       }
       traffic_.pulled_bytes += payload.size_bytes();
-      Answer(pull.header, MessageKind::kWeights, std::move(payload), in_place_);
+      WireHeader header = pull.header;
+      header.version = block.version;
+      Answer(header, MessageKind::kWeights, std::move(payload), in_place_);
     }
   }
 

@@ -31,7 +31,7 @@ void TrainingLoop::Pull(PullRequest request, bool whole) {
   request.allow_in_place = core_.mode().in_place &&
                            options_.config.placement().offload_dir().empty() && !model_.queues();
   whole_[block] = whole || block > 0 || !pulled_runs_.has_value();
-  if (!whole_[block]) request.runs = pulled_runs_->Of(request.version, core_.virtual_workers());
+  if (!whole_[block]) request.runs = pulled_runs_->Of(request.clock, core_.virtual_workers());
   exchange_.Pull(std::move(request));
 }
 

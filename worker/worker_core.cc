@@ -156,7 +156,7 @@ void WorkerCore::Pull(const PullOrder& order, bool whole) {
   const bool newest = mode_.pulls_newest() && !order.exact;
   actions_.Pull({.block = order.block,
                  .want = newest ? Want::kAtLeast : Want::kExact,
-                 .version = order.clock,
+                 .clock = order.clock,
                  .virtual_workers = FirstRun(
                      std::span(virtual_workers_).subspan(order.first_taker, order.takers))},
                 whole || order.exact);

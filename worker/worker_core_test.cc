@@ -23,7 +23,7 @@ class Notes final : public WorkerActions {
     Add(absl::StrCat("schedule ", schedule.number));
   }
   void Pull(PullRequest request, bool whole) override {
-    Add(absl::StrCat("pull ", request.block, " for ", request.version,
+    Add(absl::StrCat("pull ", request.block, " for ", request.clock,
                      request.want == Want::kExact ? " exactly" : "", whole ? ", whole" : ""));
   }
   absl::Status Drop(const DropOrder& order) override {
