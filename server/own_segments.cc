@@ -64,6 +64,7 @@ WeightsStore::Options WeightsOptions(const ShardContext& context, std::span<cons
 OwnSegments::OwnSegments(ShardContext& context, bool own_clocks)
     : context_(context),
       own_clocks_(own_clocks),
+      keeps_applied_(context.options.sync.policy() == SyncConfig::BACKUP),
       ids_(OwnedSegments(context.options)),
       optimizer_(MakeLaneOptimizer(context.options.optimizer, context.options.sync)),
       pool_(SumBytes(context, ids_)),
@@ -78,9 +79,7 @@ OwnSegments::OwnSegments(ShardContext& context, bool own_clocks)
       states_[id]->version = start_version();
       states_[id]->next.emplace(context.live, context.options.start_version);
     }
-    if (context.options.sync.policy() == SyncConfig::BACKUP) {
-      states_[id]->applied.emplace(virtual_workers);
-    }
+    if (keeps_applied_) states_[id]->applied.emplace(virtual_workers);
   }
 }
 
@@ -100,8 +99,8 @@ bool OwnSegments::HasRange(const WireHeader& header) const {
 SegmentClocks OwnSegments::ClocksOf(uint32_t segment) const {
   const SegmentState& one = state(segment);
   return {.version = one.version,
-          .next = one.next.has_value() ? &*one.next : nullptr,
-          .applied = one.applied.has_value() ? &*one.applied : nullptr};
+          .next = own_clocks_ ? &*one.next : nullptr,
+          .applied = keeps_applied_ ? &*one.applied : nullptr};
 }
 
 uint64_t OwnSegments::OldestVersion(uint32_t first, uint32_t count) const {

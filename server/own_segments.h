@@ -32,6 +32,8 @@ class OwnSegments {
   SegmentState& state(uint32_t segment) { return *states_[segment]; }
   const SegmentState& state(uint32_t segment) const { return *states_[segment]; }
   const SegmentStates& states() const { return states_; }
+  // Reads no more of a segment's state than its policy needs: of many small segments, each line
+  // that is not in the cache costs a message more than the question.
   SegmentClocks ClocksOf(uint32_t segment) const;
   // Of segments [first, first + count).
   uint64_t OldestVersion(uint32_t first, uint32_t count) const;
@@ -69,6 +71,7 @@ class OwnSegments {
 
   ShardContext& context_;
   const bool own_clocks_;
+  const bool keeps_applied_;  // SegmentState::applied
   const std::vector<uint32_t> ids_;
   const std::unique_ptr<const Optimizer> optimizer_;
   BufferPool pool_;

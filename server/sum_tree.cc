@@ -32,7 +32,7 @@ bool AddToChecked(const float* src, float* acc, uint64_t n) {
 }  // namespace
 
 SumTree::SumTree(uint32_t leaves, uint64_t elements, BufferPool& pool)
-    : leaves_(leaves), elements_(elements), pool_(&pool), covered_(leaves, false) {
+    : leaves_(leaves), elements_(elements), pool_(&pool), covered_(leaves) {
   TUG_CHECK(leaves >= 1);
 }
 
@@ -46,10 +46,7 @@ bool SumTree::IsNode(uint32_t leaves, uint32_t first, uint32_t count) {
   return first % width == 0 && count == std::min<uint64_t>(width, leaves - first);
 }
 
-bool SumTree::Covers(uint32_t first, uint32_t count) const {
-  return std::any_of(covered_.begin() + first, covered_.begin() + first + count,
-                     [](bool covered) { return covered; });
-}
+bool SumTree::Covers(uint32_t first, uint32_t count) const { return covered_.HasAny(first, count); }
 
 SumTree::Position SumTree::Promoted(Position at) const {
   const auto is_root = [&] { return at.index == 0 && (uint64_t{1} << at.level) >= leaves_; };
@@ -98,7 +95,7 @@ void SumTree::Put(Node node) {
 void SumTree::Add(uint32_t first, uint32_t count, Contribution contribution) {
   TUG_CHECK(IsNode(leaves_, first, count) && !Covers(first, count) && !sealed_);
   TUG_CHECK(contribution.codec != 0 || contribution.payload.size_bytes() == size_bytes());
-  std::fill_n(covered_.begin() + first, count, true);
+  covered_.Add(first, count);
   added_ += count;
 
   const bool copied = contribution.writable || !contribution.stays;
@@ -201,9 +198,7 @@ void SumTree::Release(Node& node) {
   }
 }
 
-uint32_t SumTree::MissingBefore(uint32_t first) const {
-  return static_cast<uint32_t>(std::count(covered_.begin(), covered_.begin() + first, false));
-}
+uint32_t SumTree::MissingBefore(uint32_t first) const { return first - covered_.Count(0, first); }
 
 void SumTree::Seal() {
   TUG_CHECK_GT(added_, 0u);
@@ -253,7 +248,7 @@ void SumTree::Replace(Lease sum) {
 void SumTree::Clear() {
   for (Node& node : waiting_) Release(node);
   waiting_.clear();
-  std::fill(covered_.begin(), covered_.end(), false);
+  covered_.Clear();
   added_ = 0;
   sealed_ = false;
   own_nodes_ = 0;

@@ -32,6 +32,7 @@
 #include "base/buffer_pool.h"
 #include "base/lease.h"
 #include "compression/frames.h"
+#include "server/leaf_set.h"
 
 namespace tug {
 
@@ -138,7 +139,7 @@ class SumTree {
   const uint32_t leaves_;
   const uint64_t elements_;
   BufferPool* const pool_;
-  std::vector<bool> covered_;
+  LeafSet covered_;
   uint32_t added_ = 0;
   bool sealed_ = false;
   uint32_t own_nodes_ = 0;
