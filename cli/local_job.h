@@ -13,6 +13,7 @@
 #include "cli/launcher.h"
 #include "cli/network_host.h"
 #include "launch/supervisor_core.h"
+#include "proto/control_client.h"
 #include "proto/join_job.h"
 
 namespace tug {
@@ -55,7 +56,8 @@ struct LocalJob {
   // That resumes it, without --resume; empty: `tug train` with job_file and `overrides`.
   std::vector<std::string> command;
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
-  SupervisorOptions supervision = {.join_time = kJoinTimeout};
+  // The last call of a node that tries to join may begin just before its time is over.
+  SupervisorOptions supervision = {.join_time = kJoinTimeout + kControlCallTimeout};
   // Whoever runs several jobs has to know that the user wanted to end; one job that ended in order
   // is a success.
   bool interrupt_is_error = false;

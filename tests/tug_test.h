@@ -15,8 +15,8 @@
 
 namespace tug {
 
-// More than any step of a test needs, on two busy cores and with a sanitizer.
-inline constexpr absl::Duration kPatience = absl::Seconds(60);
+// More than any step of a test needs, on two busy cores of a slow machine and with a sanitizer.
+inline constexpr absl::Duration kPatience = absl::Seconds(180);
 
 // The `ip` command, with which tests take links down.
 inline constexpr char kIp[] = "/usr/sbin/ip";
