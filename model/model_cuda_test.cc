@@ -32,8 +32,11 @@ using kernels::cuda::CudaTest;
 
 constexpr double kFp32LossBound = 1e-6;
 constexpr double kFp32Bound = 1e-5;
-constexpr double kBf16LossBound = 2e-3;
-constexpr double kBf16Bound = 0.03;  // from FP32
+constexpr double kBf16LossBound = 2e-3;  // from FP32
+constexpr double kBf16Bound = 0.03;      // from FP32
+// Between two models in bf16, whose errors are independent: sqrt(2) times as much. On the CPU they
+// depend on its instruction set.
+constexpr double kBf16CpuLossBound = 2.8e-3;
 constexpr double kBf16CpuBound = 0.042;
 constexpr double kBf16WeightBound = 5e-3;  // of a block after four steps of some 1% each
 
@@ -154,7 +157,7 @@ class ModelCuda : public CudaTest, public testing::WithParamInterface<Case> {
  protected:
   bool is_bf16() const { return std::get<2>(GetParam()) == TrainConfig::BF16; }
   double bound() const { return is_bf16() ? kBf16CpuBound : kFp32Bound; }
-  double loss_bound() const { return is_bf16() ? kBf16LossBound : kFp32LossBound; }
+  double loss_bound() const { return is_bf16() ? kBf16CpuLossBound : kFp32LossBound; }
 
   // `gradients`: of the model of `cpu`. Says which was the worst.
   void ExpectNearGradients(ModelRig& cpu, const std::vector<std::vector<float>>& gradients,
@@ -205,7 +208,7 @@ TEST_P(ModelCuda, LossAndEveryGradientAreTheCpus) {
   options.train.set_precision(TrainConfig::FP32);
   ModelRig fp32(options);
   fp32.ShrinkMatrices();
-  EXPECT_NEAR(losses.loss / fp32.LossAndGradient(fp32.Batch()).loss, 1, loss_bound());
+  EXPECT_NEAR(losses.loss / fp32.LossAndGradient(fp32.Batch()).loss, 1, kBf16LossBound);
   ExpectNearGradients(fp32, gradients, kBf16Bound);
 }
 
@@ -364,7 +367,7 @@ TEST_F(ModelCudaStep, StaysBesideTheCpuOverAdamWSteps) {
       batch.dropout.step = static_cast<uint32_t>(params.t);
       const LossSums losses = cpu.LossAndGradient(batch);
       EXPECT_NEAR(gpu.LossAndGradient(batch).loss / losses.loss, 1,
-                  fp32 ? kFp32Bound : kBf16LossBound)
+                  fp32 ? kFp32Bound : kBf16CpuLossBound)
           << "step " << params.t;
       params.gradient_scale = 1.0f / static_cast<float>(losses.targets);
       for (size_t b = 0; b < m.size(); ++b) {
