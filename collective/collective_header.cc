@@ -20,8 +20,11 @@ void WriteCollectiveHeader(const CollectiveHeader& from, WireHeader& to) {
   to.segment_count = from.shape.steps;
   to.view = from.over_network ? 1 : 0;
   to.first_segment = from.message;
-  to.token_count = to.kind == MessageKind::kClearToSend ? (from.received ? 1 : 0)  //
-                                                        : from.first_element;
+  if (to.kind == MessageKind::kClearToSend) {
+    to.token_count = from.received ? 1 : 0;
+  } else {
+    to.token_count = from.first_element;
+  }
 }
 
 CollectiveHeader ReadCollectiveHeader(const WireHeader& header) {

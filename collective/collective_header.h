@@ -26,7 +26,7 @@ struct CollectiveShape {
 // "4096 FP32 elements in 2 parts and 2 steps"
 std::string CollectiveText(const CollectiveShape& shape);
 
-// Of a message of a collective: all but kRankFailed.
+// What a message that belongs to a collective says: every kind except kRankFailed.
 struct CollectiveHeader {
   uint64_t number = 0;  // of the collective, in the order in which all ranks start them
   CollectiveShape shape;

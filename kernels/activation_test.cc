@@ -27,6 +27,12 @@ template <typename Of>
 using ActivationCpu = ActivationTest<Of>;
 TYPED_TEST_SUITE(ActivationCpu, Types);
 
+TYPED_TEST(ActivationCpu, MatchesTheReferenceOnWideRows) {
+  for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {
+    this->ExpectMatchesReference(activation, {256, 1536, 4.0f, true});
+  }
+}
+
 TYPED_TEST(ActivationCpu, AnElementsBitsDoNotDependOnItsPlace) {
   const typename TestFixture::Inputs in(1, 200, 3.0f, false);
   for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {

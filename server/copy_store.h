@@ -27,6 +27,7 @@
 #include "base/lease.h"
 #include "exchange/segment_table.h"
 #include "optimizer/optimizer.h"
+#include "proto/wire.h"
 #include "server/copy_payload.h"
 #include "server/held_segment.h"
 #include "server/lane_memory.h"
@@ -37,9 +38,6 @@ namespace tug {
 // Not thread-safe: owned by one lane.
 class CopyStore {
  public:
-  // Version of a copy that has nothing yet; also on the wire.
-  static constexpr uint64_t kNoVersion = ~uint64_t{0};
-
   struct Options {
     uint64_t start_version = 0;   // of the job
     uint32_t counted_clocks = 0;  // virtual workers, where every push is an update; else 0

@@ -9,9 +9,9 @@
 
 namespace tug {
 
-// Some of the leaves of a sum tree, a bit each. Up to 128 leaves need no memory elsewhere: a lane
-// asks at every push, and of many small segments each line that is not in the cache costs a message
-// more than the question. Not thread-safe.
+// Some of the leaves of a sum tree, one bit each. Up to 128 leaves are stored in place, since a
+// lane asks at every push: with many small segments, a cache miss costs more than the question. Not
+// thread-safe.
 class LeafSet {
  public:
   explicit LeafSet(uint32_t leaves) : words_((leaves + kBits - 1) / kBits, 0) {}

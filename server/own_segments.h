@@ -32,8 +32,7 @@ class OwnSegments {
   SegmentState& state(uint32_t segment) { return *states_[segment]; }
   const SegmentState& state(uint32_t segment) const { return *states_[segment]; }
   const SegmentStates& states() const { return states_; }
-  // Reads no more of a segment's state than its policy needs: of many small segments, each line
-  // that is not in the cache costs a message more than the question.
+  // Reads only the state that the policy needs: with many small segments, the rest is a cache miss.
   SegmentClocks ClocksOf(uint32_t segment) const;
   // Of segments [first, first + count).
   uint64_t OldestVersion(uint32_t first, uint32_t count) const;

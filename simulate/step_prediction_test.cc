@@ -117,8 +117,8 @@ std::vector<double> GridOf(const JobConfig& job, const SimulatedHosts& truth) {
   return seconds;
 }
 
-// 5% noise on every step, by which a point that is little slower may be taken for the best. Returns
-// how far from the best of the grid it ends, the mean of four seeds; no seed ends further than 8%.
+// How far from the best point of the grid the tuner ends with 5% noise on every step: the mean of
+// four seeds. With a prediction, no seed ends further than 6% from the best.
 double MeanDistance(const JobConfig& job, const std::vector<double>& seconds, bool predicts) {
   const Tuner::Options options = OptionsOf(job);
   const Tuner all(options);
@@ -149,7 +149,9 @@ double MeanDistance(const JobConfig& job, const std::vector<double>& seconds, bo
   std::printf("%zu points, own %.0f%% above the best, ends %.1f%% above it, at worst %.1f%%%s\n",
               all.points().size(), 100 * (at(options.own) / best - 1), 100 * sum / kSeeds,
               100 * worst, predicts ? "" : " (not predicted)");
-  EXPECT_TRUE(worst <= 0.08 || !predicts);
+  if (predicts) {
+    EXPECT_LE(worst, 0.06);
+  }
   return sum / kSeeds;
 }
 
