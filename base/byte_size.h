@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_BYTE_SIZE_H_
 #define TUG_BASE_BYTE_SIZE_H_
 

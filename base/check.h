@@ -1,12 +1,13 @@
-// Checks of our own invariants. A failed check is a bug in this program: it prints the
-// place, the condition and the message to stderr, then aborts. What can go wrong outside
-// (peers, files, configuration) is an absl::Status instead, see base/status_macros.h.
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the program's own invariants. A failed check is a bug in this program: it prints file
+// and line, condition and message to stderr, then aborts. For external failures (peers, files,
+// configuration) return an absl::Status instead, see base/status_macros.h.
 //
 //   TUG_CHECK(offset < size) << "segment " << id;
 //   TUG_CHECK_EQ(grad.size(), weights.size());
 //   TUG_CHECK_OK(queue.Close());
 //
-// Checks stay on in every build. Operands are evaluated once; the message only on failure.
+// Checks are active in every build. Operands are evaluated once; the message only on failure.
 // Thread-safe.
 #pragma once
 
@@ -37,7 +38,7 @@ class CheckFailure {
   std::ostringstream stream_;
 };
 
-// The text of a comparison that does not hold, with both values; nothing when it holds.
+// Text of a failed comparison, with both values; none if the comparison holds.
 template <typename A, typename B, typename Compare>
 std::optional<std::string> FailedComparison(const char* text, const A& a, const B& b,
                                             Compare compare) {
@@ -63,7 +64,7 @@ std::optional<std::string> FailedStatus(const char* text, const absl::StatusOr<T
 
 }  // namespace tug::internal
 
-// A check is one `switch` statement, so that it nests in an unbraced if/else.
+// A check is a single `switch` statement, so it nests in an unbraced if/else.
 #define TUG_CHECK(condition)                       \
   switch (0)                                       \
   case 0:                                          \
@@ -82,7 +83,7 @@ std::optional<std::string> FailedStatus(const char* text, const absl::StatusOr<T
 #define TUG_CHECK_GT(a, b) TUG_INTERNAL_COMPARE(>, a, b)
 #define TUG_CHECK_GE(a, b) TUG_INTERNAL_COMPARE(>=, a, b)
 
-// The rest is for the macros above.
+// Implementation details of the macros above.
 #define TUG_INTERNAL_COMPARE(op, a, b)                  \
   TUG_INTERNAL_CHECK(::tug::internal::FailedComparison( \
       #a " " #op " " #b, (a), (b),                      \

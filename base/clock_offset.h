@@ -1,15 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_CLOCK_OFFSET_H_
 #define TUG_BASE_CLOCK_OFFSET_H_
 
-// How far the clock of another process is ahead of ours, from the times of requests and answers.
+// Offset of another process's clock from ours, estimated from timestamps of requests and replies.
 //
-// Of one exchange: sent at s, answered (their clock) at a, answer here at r. Had both ways taken
-// equally long, they would have answered at (s + r) / 2 of our clock, so
-//   offset = a - (s + r) / 2,  wrong by at most (r - s) / 2.
-// So the fastest exchange says most. Clocks drift apart, so an older one is worth less: its error
-// grows by kDriftPpm of its age. Source: Mills 1991, "Internet Time Synchronization: The Network
-// Time Protocol", section 3 (with one time of the answerer in place of two) and section 4 (the
-// filter).
+// In one exchange, the request is sent at s, answered at a (by their clock), and the reply arrives
+// at r. If both directions took equally long, the peer answered at (s + r) / 2 by our clock, so
+//   offset = a - (s + r) / 2,  with an error of at most (r - s) / 2.
+// The fastest exchange is therefore the most accurate. Clocks drift, so the error of a sample grows
+// by kDriftPpm of its age. Source: Mills 1991, "Internet Time Synchronization: The Network Time
+// Protocol", section 3 (with one timestamp of the peer instead of two) and section 4 (the filter).
 
 #include <cstddef>
 #include <cstdint>
@@ -21,17 +21,17 @@ namespace tug {
 // Pure. Not thread-safe. All times in ns.
 class ClockOffset {
  public:
-  static constexpr size_t kSamples = 64;    // the newest are kept
-  static constexpr int64_t kDriftPpm = 50;  // of two quartz clocks against one another
+  static constexpr size_t kSamples = 64;    // newest samples kept
+  static constexpr int64_t kDriftPpm = 50;  // between two quartz clocks
 
   struct Estimate {
-    int64_t offset_ns = 0;  // add it to our time for theirs
-    int64_t error_ns = 0;   // at most
+    int64_t offset_ns = 0;  // their time minus ours
+    int64_t error_ns = 0;   // upper bound
   };
 
-  // An answer that came before its request was sent says nothing: left out.
+  // Ignores a reply received before its request was sent.
   void Add(int64_t sent_ns, int64_t answered_ns, int64_t received_ns);
-  // The offset at `now_ns` of our clock; none before the first exchange.
+  // Offset at `now_ns` of our clock; none before the first sample.
   std::optional<Estimate> At(int64_t now_ns) const;
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/clock_offset.h"
 
 #include <cstdlib>
@@ -21,9 +22,9 @@ TEST(ClockOffset, IsExactWhereBothWaysTakeEquallyLong) {
 
 TEST(ClockOffset, TakesTheFastestExchange) {
   ClockOffset clock;
-  clock.Add(0, 9 * kMs, 10 * kMs);                  // all of it on the way there
-  clock.Add(20 * kMs, 20 * kMs + 1, 20 * kMs + 2);  // the clocks are the same
-  clock.Add(40 * kMs, 41 * kMs, 60 * kMs);          // all of it on the way back
+  clock.Add(0, 9 * kMs, 10 * kMs);                  // all delay on the way there
+  clock.Add(20 * kMs, 20 * kMs + 1, 20 * kMs + 2);  // equal clocks
+  clock.Add(40 * kMs, 41 * kMs, 60 * kMs);          // all delay on the way back
   const auto estimate = clock.At(60 * kMs);
   ASSERT_TRUE(estimate.has_value());
   EXPECT_EQ(estimate->offset_ns, 0);
@@ -34,7 +35,7 @@ TEST(ClockOffset, TrustsAnOldExchangeLess) {
   ClockOffset clock;
   clock.Add(0, kMs, 2 * kMs);  // fast, an hour ago
   const int64_t hour = int64_t{3'600'000} * kMs;
-  clock.Add(hour, hour + 30 * kMs, hour + 40 * kMs);  // slow, now; the clocks went apart by 10 ms
+  clock.Add(hour, hour + 30 * kMs, hour + 40 * kMs);  // slow, now; the clocks have drifted by 10 ms
   EXPECT_EQ(clock.At(2 * kMs)->offset_ns, 0);
   EXPECT_EQ(clock.At(hour)->offset_ns, 10 * kMs);
 }

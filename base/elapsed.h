@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_ELAPSED_H_
 #define TUG_BASE_ELAPSED_H_
 
@@ -6,8 +7,8 @@
 
 namespace tug {
 
-// Adds the time that it lived, in seconds, to a sum. `time`: null: adds nothing. REQUIRES: `time`
-// and `sum` outlive it. Not thread-safe.
+// Adds its lifetime in seconds to `sum`. Null `time`: adds nothing. REQUIRES: `time` and `sum`
+// outlive it. Not thread-safe.
 class ElapsedSeconds {
  public:
   ElapsedSeconds(const TimeSource* time, double& sum)

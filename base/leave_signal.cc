@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/leave_signal.h"
 
 #include <signal.h>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGHUP};
 
-// A handler is a function, and reaches nothing else.
+// Signal handlers can only reach global variables.
 std::atomic<int64_t> asked_at_ns = 0;  // monotonic; 0: not asked
 std::atomic<bool> awaits_end = false;
 static_assert(std::atomic<int64_t>::is_always_lock_free);
@@ -28,7 +29,7 @@ void EndBy(int signal_number) {
   sigaddset(&own, signal_number);
   pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
   raise(signal_number);
-  _exit(128 + signal_number);  // the first process of a container does not die by signals
+  _exit(128 + signal_number);  // signals do not kill the first process of a container
 }
 
 void OnPatienceOver(int) { EndBy(SIGTERM); }
@@ -55,7 +56,7 @@ void (*HandlerOf(int signal_number))(int) {
 void Handle(int signal_number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // calls under way are not interrupted
+  action.sa_flags = SA_RESTART;  // do not interrupt system calls in progress
   TUG_CHECK_EQ(sigaction(signal_number, &action, nullptr), 0);
 }
 

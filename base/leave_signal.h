@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_LEAVE_SIGNAL_H_
 #define TUG_BASE_LEAVE_SIGNAL_H_
 
 namespace tug {
 
-// SIGTERM and SIGHUP as a request to a daemon to leave its job in order. From Arm on, the first
-// such signal is noted, and one that arrives StopWishes::kApart later or after that ends the
-// process at once, as any does before Arm. A signal that the parent process has ignored stays
-// ignored. One per process. Arm and asked() are for one thread.
+// SIGTERM and SIGHUP as a request to a daemon to leave its job in order. After Arm, the first such
+// signal is recorded; another one, StopWishes::kApart later or more, ends the process at once, as
+// any does before Arm. A signal that the process ignored when Arm was called stays ignored. One per
+// process. Call Arm and asked() from one thread.
 class LeaveSignal {
  public:
   enum class Rule {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/leave_signal.h"
 
 #include <signal.h>
@@ -14,12 +15,12 @@ TEST(LeaveSignalDeathTest, NotesTheFirstOneAndDiesOfOneThatComesASecondLater) {
   EXPECT_FALSE(leave.asked());
   raise(SIGHUP);
   EXPECT_TRUE(leave.asked());
-  raise(SIGTERM);  // the same wish
+  raise(SIGTERM);  // within kApart: the same request
   EXPECT_EXIT(while (true) raise(SIGTERM), testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(LeaveSignalDeathTest, AProcessThatIsNeededGoesOnForAWhile) {
-  signal(SIGALRM, SIG_IGN);  // as a parent may have left it
+  signal(SIGALRM, SIG_IGN);  // a parent process may ignore it
   LeaveSignal leave;
   leave.Arm(LeaveSignal::Rule::kAwaitEnd);
   raise(SIGTERM);

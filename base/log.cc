@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
 #include <algorithm>
@@ -20,8 +21,8 @@
 namespace tug {
 namespace {
 
-// Between the message and its fields, and between a field's name and its value, on the way through
-// spdlog; in no text for people.
+// Separate the message from its fields, and a field's name from its value, inside spdlog; they
+// never appear in the output.
 constexpr char kFieldSeparator = '\x1f';
 constexpr char kValueSeparator = '\x1e';
 
@@ -55,7 +56,7 @@ Line Parse(const spdlog::details::log_msg& from) {
   return line;
 }
 
-// A value with a space, a quote or nothing in it is quoted.
+// Quotes an empty value, or one with a space, a quote or "=".
 std::string Quoted(const std::string& value) {
   const bool plain = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
     return c > ' ' && c != '"' && c != '=';
@@ -115,7 +116,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 };
 
-// One for the process, as stderr is; synchronises itself.
+// One per process, since stderr is; thread-safe.
 spdlog::logger& Logger() {
   static spdlog::logger& logger = *[] {
     auto made = std::make_unique<spdlog::logger>("tug", std::make_shared<Sink>());

@@ -1,16 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_LOG_H_
 #define TUG_BASE_LOG_H_
 
-// What a process says while it runs, a line each on stderr, through spdlog. As text, and as JSON
-// (one line):
+// Log of a process: one line per message on stderr, through spdlog, as text or as JSON (one line):
 //
 //   2026-11-23T05:50:16.123Z warning worker 2: it does not answer address=10.0.0.1:7070
 //
 //   {"time":"2026-11-23T05:50:16.123Z","level":"warning","role":"worker","rank":2,
 //    "message":"it does not answer","address":"10.0.0.1:7070"}
 //
-// Levels: info, for what happens a few times in a job, never once a step (what steps did:
-// metrics.jsonl, docs/metrics.md); warning; error. Thread-safe.
+// Levels: info, for rare events of a job, never once per step (metrics.jsonl has the steps,
+// docs/metrics.md); warning; error. Thread-safe.
 
 #include <cstdint>
 #include <initializer_list>
@@ -23,15 +23,15 @@ namespace tug {
 
 enum class LogFormat { kText, kJson };
 
-// "text", "json".
+// Parses "text" and "json"; none for anything else.
 std::optional<LogFormat> ParseLogFormat(std::string_view text);
 
-// From here on lines have this form, and begin with the process's name: role ("worker"), and rank
-// (its node id; 0: not known yet, or the coordinator). Before the first call: text, no name.
+// Sets the form of later lines, and the process name they begin with: role ("worker") and rank (its
+// node id; 0: unknown yet, or the coordinator). Default: text, no name.
 void SetLogFormat(LogFormat format);
 void SetLogProcess(const std::string& role, uint32_t rank);
 
-// Told apart from the message: {{"address", "10.0.0.1:7070"}}.
+// Fields kept apart from the message: {{"address", "10.0.0.1:7070"}}.
 using LogFields = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 void LogInfo(std::string_view message, LogFields fields = {});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 using ::testing::MatchesRegex;
 
-// What is written to stderr meanwhile.
+// Returns the stderr output of `say`.
 template <typename Say>
 std::string Said(Say say) {
   ::testing::internal::CaptureStderr();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_MEDIAN_H_
 #define TUG_BASE_MEDIAN_H_
 
@@ -8,7 +9,7 @@
 
 namespace tug {
 
-// Of an even count the mean of the two in the middle; NaN of none. Pure.
+// Median; of an even count, the mean of the two middle values; NaN if `values` is empty. Pure.
 inline double Median(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::sort(values.begin(), values.end());

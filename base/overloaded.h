@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_OVERLOADED_H_
 #define TUG_BASE_OVERLOADED_H_
 
 namespace tug {
 
-// One callable of several, for std::visit: an alternative that none of them takes does not compile.
+// Combines callables into one, for std::visit: an alternative that none of them accepts does not
+// compile.
 template <typename... Callables>
 struct Overloaded : Callables... {
   using Callables::operator()...;

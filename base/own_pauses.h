@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_OWN_PAUSES_H_
 #define TUG_BASE_OWN_PAUSES_H_
 
@@ -6,14 +7,14 @@
 namespace tug {
 
 // Detects that this process itself was stopped: by SIGSTOP, a frozen control group, or a paused
-// virtual machine. It received no messages in that time, so a loop that times others out does not
+// virtual machine. It received no messages in that time, so a loop that times out peers does not
 // count it against them. The loop calls Pass in every iteration. Not thread-safe.
 class OwnPauses {
  public:
   // A gap between two calls of Pass that is longer than `longest_gap` is a pause.
   explicit OwnPauses(absl::Duration longest_gap) : longest_gap_(longest_gap) {}
 
-  // Returns how long the process was stopped since the last call; 0: it was not.
+  // Returns how long the process was stopped since the last call; 0 if it was not.
   absl::Duration Pass(absl::Time now) {
     const absl::Duration gap = last_ == absl::InfinitePast() ? absl::ZeroDuration() : now - last_;
     last_ = now;

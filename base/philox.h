@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_PHILOX_H_
 #define TUG_BASE_PHILOX_H_
 
@@ -13,7 +14,7 @@ inline constexpr uint32_t kPhiloxKeyStep0 = 0x9E3779B9u;
 inline constexpr uint32_t kPhiloxKeyStep1 = 0xBB67AE85u;
 
 // Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
-// easy as 1, 2, 3"). A pure function of (counter, key), so any element of any stream can be had
+// easy as 1, 2, 3"). A pure function of (counter, key), so any element of any stream is computed
 // without the ones before it. Thread-safe. Matches the Random123 known-answer vectors.
 inline std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
                                           std::array<uint32_t, 2> key) {
@@ -33,7 +34,7 @@ inline float UniformFromBits(uint32_t bits) {
   return (static_cast<float>(bits >> 9) + 0.5f) * (1.0f / 8388608.0f);
 }
 
-// Purpose of a stream, the top of its key: streams of different purposes never meet.
+// Purpose of a stream, in the top bits of its key: streams of different purposes never overlap.
 enum class RandomPurpose : uint32_t {
   kInit = 1,
   kDropout = 2,

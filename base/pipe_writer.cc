@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/pipe_writer.h"
 
 #include <fcntl.h>
@@ -49,10 +50,10 @@ class NoBrokenPipeSignal {
   bool pending_before_ = false;
 };
 
-// Writes to an open file without ever waiting. A descriptor that poll() calls writable may have
-// less room than we write: a terminal always, a pipe when others write there, too. O_NONBLOCK is a
-// property of the open file, which other processes share, so pipes and terminals are opened once
-// more, and sockets are sent to.
+// Writes to an open file without ever blocking. A descriptor that poll() reports as writable may
+// have less room than the write needs: a terminal always, a pipe if others write to it too.
+// O_NONBLOCK belongs to the open file, which other processes share, so pipes and terminals are
+// opened again, and sockets use send() with MSG_DONTWAIT.
 class Unwaiting {
  public:
   explicit Unwaiting(int fd) : shared_(fd) {
@@ -104,7 +105,7 @@ void PipeWriter::Flush() {
   const NoBrokenPipeSignal no_signal;
   const Unwaiting out(fd_);
   size_t written = 0;
-  // A pipe with room for less than PIPE_BUF is not writable.
+  // poll() does not report a pipe with room for less than PIPE_BUF as writable.
   while (written < waiting_.size() && out.Writable()) {
     absl::string_view part = absl::string_view(waiting_).substr(written, PIPE_BUF);
     const size_t line_end = part.rfind('\n');
@@ -122,9 +123,9 @@ void PipeWriter::Flush() {
 }
 
 void PipeWriter::FlushUntil(absl::Time deadline) {
-  size_t before = 0;  // what was left
+  size_t before = 0;  // bytes left by the previous Flush
   for (Flush(); !empty() && SteadyNow() < deadline; Flush()) {
-    // A terminal may be writable, and take nothing all the same.
+    // A terminal may report itself writable and still accept nothing.
     if (waiting_.size() == before) absl::SleepFor(kRetryInterval);
     before = waiting_.size();
     pollfd writable{fd_, POLLOUT, 0};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_PIPE_WRITER_H_
 #define TUG_BASE_PIPE_WRITER_H_
 
@@ -10,24 +11,25 @@
 namespace tug {
 
 // Writes to a pipe, a terminal or a socket without ever blocking on its reader, which may be slow,
-// stopped or gone. Leaves the mode of the open file as it is, since other processes write to it
+// stopped or gone. Does not change the mode of the open file, since other processes write to it
 // too. Not thread-safe.
 class PipeWriter {
  public:
   // `fd` is not owned. It may be redirected: each Flush writes to the file that it then refers to.
   explicit PipeWriter(int fd) : fd_(fd) {}
 
-  // For text that must not be lost.
+  // Queues text that must not be lost.
   void Append(absl::string_view bytes);
-  // For text that may be lost. Returns false and drops `bytes` while more than kMostBytes wait.
+  // Queues text that may be lost. Returns false and drops `bytes` while more than kMostBytes are
+  // queued.
   bool AppendIfRoom(absl::string_view bytes);
-  // Appends a line behind its prefix if there is room, and otherwise counts it. The next line that
-  // finds room follows one that says how many were left out.
+  // Queues `prefix` and `line` if there is room, else counts the line as dropped. The next line
+  // that fits follows a line with the number of dropped ones.
   void AppendLineIfRoom(absl::string_view prefix, absl::string_view line);
-  // Writes as much as the reader has room for. Lines of up to PIPE_BUF bytes are not mixed with
-  // those of other processes.
+  // Writes as much as the reader has room for. Does not interleave lines of up to PIPE_BUF bytes
+  // with those of other processes.
   void Flush();
-  // Returns when all is written, the reader is gone, or the deadline has passed.
+  // Returns when everything is written, the reader is gone, or the deadline has passed.
   void FlushUntil(absl::Time deadline);
 
   bool empty() const { return waiting_.empty(); }
@@ -37,7 +39,7 @@ class PipeWriter {
  private:
   const int fd_;
   bool broken_ = false;
-  int left_out_ = 0;  // lines
+  int left_out_ = 0;  // dropped lines
   std::string waiting_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/pipe_writer.h"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@ Pipe NewPipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// Without waiting: "" where there is nothing yet.
+// Non-blocking read: "" if nothing is available.
 std::string ReadWhatIsThere(int fd) {
   pollfd readable{fd, POLLIN, 0};
   if (poll(&readable, 1, 0) <= 0) return "";
@@ -35,7 +36,8 @@ std::string ReadWhatIsThere(int fd) {
   return std::string(bytes, static_cast<size_t>(got > 0 ? got : 0));
 }
 
-// Without anybody reading; once somebody does, all of it comes.
+// Expects that AppendIfRoom and Flush never block without a reader, and that a later reader gets
+// every byte.
 void ExpectTakesAll(int write_end, int read_end) {
   PipeWriter writer(write_end);
   const std::string line = std::string(999, 'x') + "\n";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/standard_error.h"
 
 #include <unistd.h>
@@ -38,7 +39,7 @@ class StandardError {
   PipeWriter writer_ ABSL_GUARDED_BY(mutex_){STDERR_FILENO};
 };
 
-// One for the process, as descriptor 2 is.
+// One per process, since descriptor 2 is.
 StandardError& OfProcess() {
   static StandardError& standard_error = *new StandardError;
   return standard_error;

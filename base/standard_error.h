@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_STANDARD_ERROR_H_
 #define TUG_BASE_STANDARD_ERROR_H_
 
-// Standard error: what a process says to people while it works. No thread ever waits for the
-// reader, which may be a terminal after Ctrl-S, a frozen ssh connection or a full pipe. Text waits
-// in memory, at most PipeWriter::kMostBytes of it, and is written with the text that follows it;
-// beyond that, lines are left out, and a line says how many. A reader that is gone ends nothing.
+// Standard error: a process's messages to the user while it runs. Threads never block on the
+// reader, which may be a terminal after Ctrl-S, a frozen ssh connection or a full pipe. Unwritten
+// text is buffered, up to PipeWriter::kMostBytes, and written with the next text; beyond that,
+// lines are dropped, and a line reports how many. A closed reader is no error.
 //
-// Results go to stdout instead, once there is nothing left to decide (cli/standard_streams.h).
+// Results go to stdout instead, once the outcome is final (process/standard_streams.h).
 // Thread-safe.
 
 #include <string>
@@ -17,14 +18,15 @@ namespace tug {
 
 bool StandardErrorIsTerminal();
 
-// `text` is one or more whole lines, or else progress that the next text overwrites. Progress is
-// left out while earlier text waits.
+// `text`: one or more complete lines, or progress that the next text overwrites. Progress is
+// dropped while earlier text is buffered.
 void WriteStandardError(absl::string_view text);
 
-// "text\n".
+// Writes "text\n".
 void SayOnStandardError(absl::string_view text);
 
-// Before the process ends: returns when all is written, the reader is gone, or a second is over.
+// Call before the process exits: returns when everything is written, the reader is gone, or a
+// second has passed.
 void FlushStandardError();
 
 // Writes a line and aborts: for broken invariants (base/check.h).

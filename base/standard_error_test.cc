@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/standard_error.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 namespace tug {
 namespace {
 
-// Descriptor 2 is a pipe that nobody reads until Read is called.
+// Descriptor 2 is a pipe without a reader until Read is called.
 class StandardErrorTest : public ::testing::Test {
  protected:
   StandardErrorTest() : before_(dup(STDERR_FILENO)) {
@@ -27,11 +28,11 @@ class StandardErrorTest : public ::testing::Test {
   }
   ~StandardErrorTest() override { dup2(before_.get(), STDERR_FILENO); }
 
-  // All that was said and has not been read.
+  // Returns all output not read yet.
   std::string Read() {
     std::string all;
     for (;;) {
-      WriteStandardError("");  // and what waits
+      WriteStandardError("");  // flushes buffered text
       pollfd readable{read_end_.get(), POLLIN, 0};
       if (poll(&readable, 1, 0) <= 0) return all;
       char bytes[1 << 14];

@@ -1,10 +1,11 @@
-// Returning early on errors, in functions that return absl::Status or absl::StatusOr<T>.
+// SPDX-License-Identifier: Apache-2.0
+// Early returns on errors, in functions that return absl::Status or absl::StatusOr<T>.
 //
 //   RETURN_IF_ERROR(file.Write(header));
 //   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
 //
-// ASSIGN_OR_RETURN declares or assigns its left side, moving the value out. It expands to
-// several statements: not for an unbraced `if`. A left side may not hold a comma (use auto).
+// ASSIGN_OR_RETURN declares or assigns its left side, moving the value out. It expands to several
+// statements: do not use it in an unbraced `if`. The left side must not contain a comma (use auto).
 #pragma once
 
 #include <utility>
@@ -22,7 +23,7 @@
 #define ASSIGN_OR_RETURN(lhs, expression) \
   TUG_INTERNAL_ASSIGN(TUG_INTERNAL_NAME(tug_result_, __LINE__), lhs, expression)
 
-// The rest is for the macros above.
+// Implementation details of the macros above.
 #define TUG_INTERNAL_ASSIGN(result, lhs, expression) \
   auto result = (expression);                        \
   if (!result.ok()) [[unlikely]] {                   \

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_STOP_WISHES_H_
 #define TUG_BASE_STOP_WISHES_H_
 
@@ -5,16 +6,16 @@
 
 namespace tug {
 
-// Counts requests to stop rather than signals. One request may arrive as several signals: `timeout`
-// sends two, systemd signals every process, and a launcher passes its signal on to processes that
-// got one themselves. Not thread-safe.
+// Counts requests to stop, not signals. One request may arrive as several signals: `timeout` sends
+// two, systemd signals every process, and a launcher forwards its signal to processes that received
+// one themselves. Not thread-safe.
 class StopWishes {
  public:
-  // A signal that follows sooner belongs to the same request.
+  // A signal that follows within kApart belongs to the same request.
   static constexpr absl::Duration kApart = absl::Seconds(1);
 
-  // A signal arrived at `now`, of a clock that never goes back (RealTime). Returns whether it is a
-  // new request.
+  // Records a signal at `now`, from a clock that never goes back (RealTime). Returns whether it is
+  // a new request.
   bool Add(absl::Time now) {
     if (now < newest_ + kApart) return false;
     newest_ = now;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/stop_wishes.h"
 
 #include <gtest/gtest.h>

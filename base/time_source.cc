@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/time_source.h"
 
 #include <chrono>
@@ -50,7 +51,7 @@ bool SimulatedTime::RunUntil(const std::function<bool()>& done, absl::Time deadl
 
 bool SimulatedTime::RunNextUpTo(absl::Time deadline) {
   if (events_.empty() || events_.begin()->first.first > deadline) return false;
-  // Taken out first: the event may schedule others.
+  // Removed first: the event may schedule others.
   auto event = events_.extract(events_.begin());
   now_ = event.key().first;
   event.mapped()();

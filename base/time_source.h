@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_TIME_SOURCE_H_
 #define TUG_BASE_TIME_SOURCE_H_
 
@@ -11,7 +12,7 @@
 
 namespace tug {
 
-// Where a loop reads the time from, so that the same classes run in real and in simulated time.
+// Clock of a loop, so that the same classes run in real and in simulated time.
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
@@ -19,7 +20,7 @@ class TimeSource {
   virtual absl::Time Now() const = 0;
 };
 
-// The wall clock as of construction, then the monotonic clock: a stepped wall clock fires no
+// The wall clock at construction, advanced by the monotonic clock: stepping the wall clock fires no
 // timeout. Thread-safe.
 class RealTime final : public TimeSource {
  public:
@@ -31,13 +32,13 @@ class RealTime final : public TimeSource {
   int64_t start_monotonic_ns_;
 };
 
-// A RealTime of this process, for deadlines where no TimeSource is handed over. deploy/tidy keeps
-// absl::Now() out of all else: it may step. Thread-safe.
+// Reads a RealTime of this process, for deadlines of code without a TimeSource. deploy/tidy forbids
+// absl::Now() elsewhere, since the wall clock may step. Thread-safe.
 absl::Time SteadyNow();
 
-// Virtual time: it stands still until the next event is run, then jumps to it. Events run in order
-// of (time, order of scheduling), so a run is a function of what was scheduled. Starts at the Unix
-// epoch. Not thread-safe.
+// Virtual time: constant until the next event runs, then jumps to it. Events run in order of (time,
+// order of scheduling), so a run is a function of what was scheduled. Starts at the Unix epoch. Not
+// thread-safe.
 class SimulatedTime final : public TimeSource {
  public:
   SimulatedTime() = default;
@@ -49,15 +50,15 @@ class SimulatedTime final : public TimeSource {
   // Runs `event` at Now() + delay; it may schedule others. REQUIRES: delay >= 0.
   void Schedule(absl::Duration delay, std::function<void()> event);
 
-  // Runs the next event; false if there is none.
+  // Runs the next event; false if none is scheduled.
   bool RunNext();
 
   // Runs all events due up to and including `deadline`; then Now() is `deadline`.
   void RunUntil(absl::Time deadline);
 
-  // Runs events until `done()` holds (asked before each event) or the next event lies after
-  // `deadline`. Returns whether `done()` holds. With nothing left to run and `done()` false, time
-  // stays where it is: a deadlock shows at its instant.
+  // Runs events until `done()` holds (called before each event) or the next event is after
+  // `deadline`. Returns whether `done()` holds. If no events remain and `done()` is false, time
+  // does not advance: a deadlock shows its instant.
   bool RunUntil(const std::function<bool()>& done, absl::Time deadline);
 
   size_t pending() const { return events_.size(); }

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_TRACE_H_
 #define TUG_BASE_TRACE_H_
 
-// What a process did in some steps of a job, span by span, for a timeline of all of them
-// (coordinator/trace_file.h). Whoever can be traced holds a pointer to a TraceTrack, null unless
-// the job is traced: then a hook costs one branch.
+// Records what a process does in some steps of a job as spans, for a timeline of all processes
+// (coordinator/trace/trace_file.h). Traceable code holds a pointer to a TraceTrack, null unless the
+// job is traced: a hook then costs one branch.
 //
-// A track is what does one thing at a time: the compute thread, the exchange of a worker (whichever
-// thread drives it), a lane. It has a buffer of a fixed size, filled once, front to back: recording
-// never blocks or allocates, and what no longer fits is counted. Others read what has been recorded
-// while more is.
+// A track belongs to an activity that does one thing at a time: the compute thread, the exchange of
+// a worker (on whichever thread drives it), a lane. Its fixed-size buffer is filled once, front to
+// back: recording never blocks or allocates, and events that do not fit are counted. Other threads
+// may read recorded events while recording continues.
 
 #include <array>
 #include <atomic>
@@ -26,42 +27,42 @@
 
 namespace tug {
 
-// The numbers travel (proto/control.proto): append only.
+// The values are sent over the wire (proto/control.proto): append only.
 enum class TraceKind : uint8_t {
   // Compute thread.
-  kStep = 0,  // from the end of the step before, waits at the gate left out, to its own
+  kStep = 0,  // from the end of the previous step to its own end, without waits at the gate
   kForward = 1,
   kBackward = 2,
   kEvaluate = 3,
   kWait = 4,  // for weights: exposed communication
-  // Exchange. kQueue, kPush and kPull are open side by side; the others are work, one at a time.
+  // Exchange. kQueue, kPush and kPull may overlap; the others are work, one at a time.
   kQueue = 5,   // a partition waits for its turn and for credit
-  kEncode = 6,  // of what is pushed, where it is not sent as it lies
-  kPush = 7,    // from sending to the first answer that returns its credit
-  kPull = 8,    // from asking to arrival; the lane may be waiting for pushes meanwhile
-  kDecode = 9,  // of what was pulled: copied, widened, or left where it is
+  kEncode = 6,  // of a push that is not sent in place
+  kPush = 7,    // from sending to the first reply that returns its credit
+  kPull = 8,    // from request to arrival; the lane may be waiting for pushes meanwhile
+  kDecode = 9,  // of a pull: copied, widened, or left in place
   // Lane.
-  kSum = 10,        // a push into the sums of its segments, runs decoded
+  kSum = 10,        // a push into the sums of its segments, encoded ranges decoded
   kOptimizer = 11,  // one segment
-  kServe = 12,      // an answer to a pull: encoded and handed to the transport
+  kServe = 12,      // a reply to a pull: encoded and passed to the transport
 };
 inline constexpr size_t kTraceKinds = static_cast<size_t>(TraceKind::kServe) + 1;
 inline constexpr std::array<const char*, kTraceKinds> kTraceKindNames = {
     "step", "forward", "backward", "evaluate", "wait",      "queue", "encode",
     "push", "pull",    "decode",   "sum",      "optimizer", "serve"};
 
-// What has no meaning for a kind is 0.
+// Fields without meaning for a kind are 0.
 struct TraceEvent {
   TraceKind kind = TraceKind::kStep;
   uint32_t block = 0;
   uint32_t first_segment = 0;  // within the block
   uint32_t segment_count = 0;
   uint32_t virtual_worker = 0;
-  // The other side: lane number of a push or pull; node id of the worker of a sum, and of the
-  // worker that an answer goes to, or the server whose lane has pulled for its host.
+  // The other side: lane number of a push or pull; node id of the worker of a sum; node id of the
+  // worker that receives a reply, or of the server whose lane pulled for its host.
   uint32_t peer = 0;
-  // 0-based step. Of a pull, and its answer, the step that makes the version: a push and the pull
-  // of what came of it have the same clock.
+  // 0-based step. For a pull and its reply, the step that makes the version: a push and the pull of
+  // its result have the same clock.
   uint64_t clock = 0;
   uint64_t bytes = 0;    // of the payload
   int64_t begin_ns = 0;  // since the Unix epoch, by the process's TimeSource
@@ -70,7 +71,7 @@ struct TraceEvent {
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
 
-// Clocks from `first` up to, not including, `end` are recorded.
+// Records clocks from `first` up to, not including, `end`.
 struct TraceRange {
   uint64_t first = 0;
   uint64_t end = 0;
@@ -78,7 +79,7 @@ struct TraceRange {
   bool Has(uint64_t clock) const { return clock >= first && clock < end; }
 };
 
-// One thread records at a time (the caller orders them, as by a mutex); any thread reads.
+// One thread records at a time (the caller serializes them, e.g. by a mutex); any thread reads.
 class TraceTrack {
  public:
   // REQUIRES: `time` outlives the track.
@@ -95,7 +96,7 @@ class TraceTrack {
   bool Wants(uint64_t clock) const { return range_.Has(clock); }
   int64_t NowNs() const { return absl::ToUnixNanos(time_.Now()); }
 
-  // Records it, if its clock is wanted.
+  // Records the event if its clock is in the range.
   void Add(const TraceEvent& event) {
     if (!Wants(event.clock)) return;
     const size_t size = size_.load(std::memory_order_relaxed);
@@ -107,7 +108,7 @@ class TraceTrack {
     size_.store(size + 1, std::memory_order_release);
   }
 
-  // In the order they ended. Stays valid, and the same, while more are recorded.
+  // Events in the order they ended. Stays valid and unchanged while more are recorded.
   std::span<const TraceEvent> events() const {
     return {events_.get(), size_.load(std::memory_order_acquire)};
   }
@@ -118,7 +119,7 @@ class TraceTrack {
   const TraceRange range_;
   const size_t capacity_;
   const TimeSource& time_;
-  const std::unique_ptr<TraceEvent[]> events_;  // memory that is not used is not touched
+  const std::unique_ptr<TraceEvent[]> events_;  // unused pages are never touched
   std::atomic<size_t> size_ = 0;
   std::atomic<uint64_t> dropped_ = 0;
 };
@@ -126,7 +127,7 @@ class TraceTrack {
 // The tracks of a process. Thread-safe.
 class Trace {
  public:
-  // 3.5 MiB of memory, where all of it is used.
+  // 3.5 MiB per track if full.
   static constexpr size_t kEventsPerTrack = size_t{1} << 16;
 
   // REQUIRES: `time` outlives the trace.
@@ -134,12 +135,12 @@ class Trace {
 
   int64_t NowNs() const { return absl::ToUnixNanos(time_.Now()); }
 
-  // Lives as long as the trace.
+  // The track lives as long as the trace.
   TraceTrack* AddTrack(std::string name) {
     absl::MutexLock lock(&mutex_);
     return &tracks_.emplace_back(std::move(name), range_, kEventsPerTrack, time_);
   }
-  // In the order they were added.
+  // track(index) is in the order of AddTrack.
   size_t track_count() const {
     absl::MutexLock lock(&mutex_);
     return tracks_.size();
@@ -153,10 +154,10 @@ class Trace {
   const TraceRange range_;
   const TimeSource& time_;
   mutable absl::Mutex mutex_;
-  std::deque<TraceTrack> tracks_ ABSL_GUARDED_BY(mutex_);  // a deque: they stay where they are
+  std::deque<TraceTrack> tracks_ ABSL_GUARDED_BY(mutex_);  // a deque: addresses are stable
 };
 
-// Records the time of its life.
+// Records its lifetime as an event.
 //
 //   const TraceSpan span(trace, {.kind = TraceKind::kForward, .block = b, .clock = c});
 class TraceSpan {
@@ -173,7 +174,7 @@ class TraceSpan {
 
   void set_bytes(uint64_t bytes) { event_.bytes = bytes; }
 
-  // Before its life ends.
+  // Ends the span before the destructor.
   void End() {
     if (track_ == nullptr) return;
     event_.end_ns = track_->NowNs();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/trace.h"
 
 #include <thread>
@@ -24,7 +25,7 @@ TEST(TraceTrack, CountsWhatDoesNotFit) {
   const SimulatedTime time;
   TraceTrack track("compute", kRange, 3, time);
   for (uint32_t block = 0; block < 5; ++block) track.Add({.block = block, .clock = 10});
-  track.Add({.clock = 12});  // not wanted, so not missing either
+  track.Add({.clock = 12});  // outside the range, so not counted as dropped
   ASSERT_EQ(track.events().size(), 3u);
   EXPECT_EQ(track.events()[2].block, 2u);
   EXPECT_EQ(track.dropped(), 2u);

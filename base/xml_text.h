@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_BASE_XML_TEXT_H_
 #define TUG_BASE_XML_TEXT_H_
 
@@ -6,8 +7,7 @@
 
 namespace tug {
 
-// As it is written in the text, or between double quotes in an attribute, of XML and HTML. Pure,
-// thread-safe.
+// Escapes text for XML and HTML content and double-quoted attributes. Pure, thread-safe.
 inline std::string XmlEscaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

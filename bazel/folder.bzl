@@ -1,9 +1,9 @@
-"""Rules for a folder of C++: its library, what tests of other folders use of it, its tests, its benchmarks.
+"""Rules for a folder of C++ code: tug_library (its library, and with testonly what it offers to tests) and tug_tests.
 
-Most of compiling a file is reading the headers it includes, and files of a folder include the same ones. So they are compiled
-together, several in a unit: a generated file that includes them one after another. server/ takes 80 seconds file by file and
-17 in units. What it asks of a library's code: a name in an unnamed namespace means one thing in its folder. `--config=files`
-compiles each file by itself, which finds a file that lacks an include.
+Reading headers takes most of the time of compiling a file, and the files of a folder include the same ones. They are therefore
+compiled in units: generated files that include several of them. server/ takes 80 seconds file by file and 17 in units. A name
+in an unnamed namespace of library code must be unique in its folder. `--config=files` compiles each file by itself, which
+finds missing includes.
 """
 
 _FILES_PER_UNIT = 12
@@ -11,7 +11,7 @@ _FILES_PER_UNIT = 12
 # Flags for Highway's code: x86-64 with AVX-512 or AVX2; anything else runs the scalar version.
 SIMD_COPTS = ["-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)"]
 
-# What a folder's library leaves out.
+# Files that do not belong to a folder's library.
 _NOT_LIBRARY = ["*_test.cc", "*_test.h", "*_benchmark.cc", "*_test_support.cc", "*_test_support.h", "*_ref.h"]
 
 def _exported_impl(ctx):
@@ -27,7 +27,7 @@ def _exported_impl(ctx):
         ),
     ]
 
-# Headers of one library, objects of another: those who use a folder do not depend on the text of its .cc files.
+# Exports the headers of one library and the objects of another, so that dependents do not depend on the text of .cc files.
 _exported = rule(
     implementation = _exported_impl,
     attrs = {
@@ -37,7 +37,7 @@ _exported = rule(
 )
 
 def _shares(files):
-    """Even shares of at most _FILES_PER_UNIT, of neighbours in the alphabet."""
+    """Splits `files` evenly into groups of at most _FILES_PER_UNIT consecutive files."""
     count = (len(files) + _FILES_PER_UNIT - 1) // _FILES_PER_UNIT
     return [files[len(files) * i // count:len(files) * (i + 1) // count] for i in range(count)]
 
@@ -53,7 +53,7 @@ def _unit(name, srcs, cmd, testonly = False):
     return name + ".cc"
 
 def _library_units(name, srcs, alone, testonly):
-    """Files to compile for a library: units that include `srcs`, and those of `alone`; with --config=files each file."""
+    """Files to compile for a library: units of `srcs`, and the files of `alone`; with --config=files, all of `srcs`."""
     units = []
     for i, files in enumerate(_shares([src for src in srcs if src not in alone])):
         paths = " ".join(["%s/%s" % (native.package_name(), file) for file in files])
@@ -64,7 +64,7 @@ def _library_units(name, srcs, alone, testonly):
     })
 
 def test_units(name, srcs):
-    """Units of tests. What is in a test's unnamed namespace is in one of its file's name: tests share names freely."""
+    """Units of tests. A file's unnamed namespace is given the file's name, so files of tests may use the same names."""
     units = []
     for i, files in enumerate(_shares(srcs)):
         cmd = " && ".join([
@@ -87,15 +87,15 @@ def tug_library(
         testonly = False,
         visibility = None,
         **kwargs):
-    """A library of the files of a folder.
+    """A library of a folder's files.
 
     Args:
       name: target name.
-      srcs: .cc files; None: those of the folder, without tests, benchmarks and what supports them.
+      srcs: .cc files; None: those of the folder, except tests, benchmarks and their support files.
       hdrs: headers; None: likewise.
-      alone: of srcs, what is compiled by itself, and linked only where it is used: code for several instruction sets,
-        which includes itself, and what brings in a library that not every program should load.
-      without: what the default of srcs and hdrs leaves out, since another target has it. Patterns, as for glob.
+      alone: those of srcs to compile by themselves and link only where they are used: code for several instruction sets,
+        which includes itself, and code that needs a library that not every program should load.
+      without: files that the defaults of srcs and hdrs omit because they belong to another target. Patterns, as for glob.
       textual_hdrs: as for cc_library.
       deps: libraries.
       copts: compiler flags.
@@ -151,17 +151,17 @@ def tug_tests(
         size = "medium",
         variants = {},
         **kwargs):
-    """One test program of the test files of a folder; --test_filter runs some of its tests.
+    """One test program of a folder's test files; --test_filter selects tests.
 
     Args:
       name: target name.
-      srcs: None: all *_test.cc of the folder but those of `without` and those for GPUs.
+      srcs: test files; None: all *_test.cc of the folder except `without` and *_cuda_test.cc.
       without: patterns, as for glob.
-      alone: of srcs, what is compiled by itself.
+      alone: those of srcs to compile by themselves.
       deps: libraries; GoogleTest and GoogleMock need not be named.
       copts: compiler flags.
       size: as for cc_test.
-      variants: further targets that run the same program in another way: their names, and what they have as cc_test.
+      variants: further targets that run the same program in another way: name -> arguments of cc_test.
       **kwargs: as for cc_test.
     """
     if srcs == None:
@@ -173,7 +173,7 @@ def tug_tests(
             "//bazel:each_file": srcs,
             "//conditions:default": test_units(name, [src for src in srcs if src not in alone]) + alone,
         }),
-        # How fast a test's own code is does not matter; how fast it compiles does.
+        # Test code should compile fast; its speed does not matter.
         copts = ["-O1"] + copts,
         deps = deps,
         alwayslink = True,

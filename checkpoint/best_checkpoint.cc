@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/best_checkpoint.h"
 
 #include <unistd.h>
@@ -11,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
-#include "base/file_writer.h"
+#include "base/files/file.h"
+#include "base/files/file_writer.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint_folder.h"
 

@@ -1,12 +1,13 @@
-// One lane's file of a 10.8M-parameter model (weights, m, v: 130 MB) and of one eight times as
-// large. "bytes_per_second" counts the file: writing ends with fsync, opening has the file in
-// memory.
+// SPDX-License-Identifier: Apache-2.0
+// Writes and opens one lane's file of a 10.8M-parameter model (weights, m, v: 130 MB) and of a
+// model eight times as large. "bytes_per_second" counts the file: writing ends with fsync, opening
+// reads the file from memory.
 
 #include <algorithm>
 #include <vector>
 
 #include "base/check.h"
-#include "base/test_folder.h"
+#include "base/files/test_folder.h"
 #include "benchmark/benchmark.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Full disks and damaged bytes.
 
 #include <signal.h>
@@ -9,9 +10,9 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/file_writer.h"
-#include "base/test_folder.h"
+#include "base/files/file.h"
+#include "base/files/file_writer.h"
+#include "base/files/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gmock/gmock.h"
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
-// While it lives, a write that makes a file larger than `limit_bytes` fails as on a full disk.
+// During its lifetime, a write that makes a file larger than `limit_bytes` fails as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t limit_bytes) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checkpoint_fixture.h"
 
 #include <random>
@@ -36,7 +37,7 @@ float TestValue(size_t block, char kind, uint64_t element, uint64_t version, uin
 
 absl::StatusOr<Manifest> WriteTestParts(const std::string& run_dir, const TestCheckpoint& what) {
   std::mt19937_64 random(what.seed);
-  std::vector<std::vector<float>> values;  // what the segments point into
+  std::vector<std::vector<float>> values;  // storage that the segments point into
   values.reserve(3 * TestBlocks().size());
   std::vector<std::vector<SegmentPart>> lanes(what.lanes);
   Manifest manifest;

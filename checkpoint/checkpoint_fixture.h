@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CHECKPOINT_CHECKPOINT_FIXTURE_H_
 #define TUG_CHECKPOINT_CHECKPOINT_FIXTURE_H_
 
-// Small checkpoints for tests: every value is a function of (block, kind, element, version, salt),
-// so what is read back can be checked without keeping what was written.
+// Small checkpoints for tests. Every value is a function of (block, kind, element, version, salt),
+// so values read back can be checked without keeping the written ones.
 
 #include <cstdint>
 #include <string>
@@ -16,8 +17,8 @@ namespace tug {
 
 struct TestCheckpoint {
   uint64_t version = 1;
-  uint32_t salt = 0;   // becomes the manifest's timeline
-  uint32_t lanes = 3;  // each with segments cut at random from `seed`
+  uint32_t salt = 0;   // the manifest's timeline
+  uint32_t lanes = 3;  // each with segments cut at random, seeded by `seed`
   uint64_t seed = 1;
   uint32_t keep = 2;
 };
@@ -27,12 +28,12 @@ struct TestBlock {
   uint64_t elements;
 };
 
-// The blocks of every test checkpoint: a large one, an odd one, one of a single element.
+// Blocks of every test checkpoint: a large one, one of odd size, one of a single element.
 const std::vector<TestBlock>& TestBlocks();
 
 float TestValue(size_t block, char kind, uint64_t element, uint64_t version, uint32_t salt);
 
-// Writes the lanes' files; the manifest that describes them.
+// Writes the lanes' files; returns the manifest that describes them.
 absl::StatusOr<Manifest> WriteTestParts(const std::string& run_dir, const TestCheckpoint& what);
 
 // WriteTestParts, then CommitCheckpoint.
@@ -40,7 +41,7 @@ absl::StatusOr<std::string> WriteTestCheckpoint(const std::string& run_dir,
                                                 const TestCheckpoint& what);
 
 // Opens `folder` and compares every value with those of its manifest's version and timeline.
-// Errors: Open's; INTERNAL (another value).
+// Errors: Open's; INTERNAL (a value differs).
 absl::StatusOr<Manifest> VerifyTestCheckpoint(const std::string& folder);
 
 }  // namespace tug

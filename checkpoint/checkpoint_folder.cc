@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checkpoint_folder.h"
 
 #include <sys/stat.h>
@@ -12,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 
@@ -141,7 +142,7 @@ absl::Status RemoveFolder(const CheckpointFolder& folder) {
   if (folder.kind == FolderKind::kFinal) {
     const size_t slash = path.rfind('/');
     path = FolderPath(path.substr(0, slash), folder.version, FolderKind::kOld);
-    // Left over from a deletion that was cut short.
+    // Remains of an interrupted deletion.
     RETURN_IF_ERROR(RemoveAll(path));
     if (std::rename(folder.path.c_str(), path.c_str()) != 0) {
       return FileError(errno, "rename the folder", folder.path);

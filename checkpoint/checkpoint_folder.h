@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CHECKPOINT_CHECKPOINT_FOLDER_H_
 #define TUG_CHECKPOINT_CHECKPOINT_FOLDER_H_
 
@@ -17,7 +18,7 @@ namespace tug {
 enum class FolderKind {
   kFinal,       // step-00000500
   kUnfinished,  // step-00000500.tmp: parts are arriving
-  kOld,         // step-00000500.old: being deleted, or making room for a new one of its name
+  kOld,         // step-00000500.old: being deleted, or replaced by a new one of its name
 };
 
 struct CheckpointFolder {
@@ -34,23 +35,24 @@ std::optional<CheckpointFolder> ParseFolderPath(const std::string& path);
 // `path` without trailing slashes; "." if it is empty.
 std::string WithoutTrailingSlashes(std::string path);
 
-// The folders of all kinds, newest version first; a final one before others of its version. None if
+// Folders of all kinds, newest version first; per version, the final one first. Empty if
 // `checkpoints` does not exist.
 absl::StatusOr<std::vector<CheckpointFolder>> ListFolders(const std::string& checkpoints);
 
-// The folders that hold a checkpoint, as far as their manifest file exists: the final ones, and an
-// old one where a replacement was cut short between its two renames.
+// Folders that hold a checkpoint, judging by the presence of a manifest: the final ones, and an old
+// one whose replacement was interrupted between its two renames.
 absl::StatusOr<std::vector<CheckpointFolder>> ListCandidates(const std::string& checkpoints);
 
-// The manifest, verified, every file present with its size. Errors: NOT_FOUND (no manifest),
-// DATA_LOSS, FAILED_PRECONDITION; they name the file, without a remedy.
+// Reads and verifies the manifest, and checks that every file exists with its size. Errors:
+// NOT_FOUND (no manifest), DATA_LOSS, FAILED_PRECONDITION; messages name the file, without a
+// remedy.
 absl::StatusOr<Manifest> CheckFolder(const std::string& folder);
 
-// CheckFolder's or any other error with the remedy appended: the newest complete checkpoint beside
-// `folder` of an older version, or, where there is none, what else to do.
+// Appends the remedy to an error of CheckFolder or another function: the newest complete checkpoint
+// next to `folder` of an older version, or else what to do without one.
 absl::Status WithOlderCheckpoint(const absl::Status& error, const std::string& folder);
 
-// Deletes a folder so that it is never taken for a whole checkpoint on the way.
+// Deletes a folder; at no point can it be mistaken for a complete checkpoint.
 absl::Status RemoveFolder(const CheckpointFolder& folder);
 
 }  // namespace tug

@@ -1,5 +1,6 @@
-// A process that is killed while it writes a checkpoint leaves a complete one: this one or the
-// previous. (What a power cut leaves depends on the order of syncs, which no test here can see.)
+// SPDX-License-Identifier: Apache-2.0
+// A process killed while it writes a checkpoint leaves a complete one: this one or the previous.
+// (The outcome of a power cut depends on the order of syncs, which no test here can check.)
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -11,7 +12,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "base/test_folder.h"
+#include "base/files/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gtest/gtest.h"
@@ -19,8 +20,8 @@
 namespace tug {
 namespace {
 
-// Writes checkpoints of versions after `version`, each twice (the second replaces the first), until
-// it is killed.
+// Writes checkpoints of versions after `version` until it is killed; each twice (the second
+// replaces the first).
 [[noreturn]] void WriteForever(const std::string& run_dir, uint64_t version) {
   while (true) {
     ++version;
@@ -73,7 +74,7 @@ Outcome KillAtSystemCall(const std::string& run_dir, const TestCheckpoint& what,
   int wait_status = 0;
   ::waitpid(child, &wait_status, 0);
   for (int stops = 0; WIFSTOPPED(wait_status); ++stops) {
-    if (stops == 2 * n) {  // each call stops twice, entering and leaving
+    if (stops == 2 * n) {  // each call stops twice, on entry and exit
       ::kill(child, SIGKILL);
       ::waitpid(child, &wait_status, 0);
       return Outcome::kKilled;
@@ -85,9 +86,9 @@ Outcome KillAtSystemCall(const std::string& run_dir, const TestCheckpoint& what,
   return code == 0 ? Outcome::kFinished : code == 3 ? Outcome::kCannotTrace : Outcome::kFailed;
 }
 
-// A kill between any two system calls while `what` is written over a run folder that holds version
-// 5 (timeline 1) leaves that or the new one, whole; and the next attempt succeeds over what was
-// left.
+// Kills the writer between any two system calls while it writes `what` into a run folder with
+// version 5 (timeline 1). Each kill must leave the old or the new checkpoint complete, and the next
+// attempt must succeed.
 void KillAtEverySystemCall(const TestCheckpoint& what) {
   const TestCheckpoint previous{.version = 5, .salt = 1, .lanes = 2, .keep = 1};
   std::unique_ptr<TestFolder> run;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -14,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
@@ -31,7 +32,7 @@ struct Piece {
   std::span<const std::byte> bytes;
 };
 
-// By `begin`. An element that is in two of them, if there is one.
+// Sorts by `begin`. Returns an element that is in two pieces, if any.
 std::optional<uint64_t> SortAscending(std::vector<Piece>& pieces) {
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
@@ -50,11 +51,11 @@ struct PieceName {
 
 bool IsKind(char kind) { return kind == 'w' || kind == 'm' || kind == 'v'; }
 
-// Of PieceName.
+// Kinds in a PieceName.
 constexpr char kClocks = 'c';
 constexpr char kResidual = 'r';
 
-// 0: none.
+// Returns 0 for an unknown kind.
 char KindOf(absl::string_view text) {
   if (text == "clocks") return kClocks;
   if (text == "residual") return kResidual;
@@ -105,7 +106,7 @@ bool IsFolder(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// The folder that RUN/best names, or `path` itself.
+// The folder that RUN/best names, or `path` unchanged if it is not RUN/best.
 absl::StatusOr<std::string> BehindBest(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string run = slash == std::string::npos ? "." : path.substr(0, slash);

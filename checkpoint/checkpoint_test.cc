@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checkpoint.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "base/test_folder.h"
+#include "base/files/test_folder.h"
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gmock/gmock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
@@ -26,8 +27,8 @@
 namespace tug {
 namespace {
 
-// The folder for parts of `version`, made if need be; never the run folder itself, whose absence
-// means that this host does not see it.
+// Returns the folder for parts of `version` and creates it if necessary. Never creates the run
+// folder, whose absence means that it is not visible on this host.
 absl::StatusOr<std::string> MakeUnfinishedFolder(const std::string& run_dir, uint64_t version) {
   struct stat info;
   if (::stat(run_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
@@ -97,7 +98,7 @@ absl::Status WritePieces(const std::string& path, std::span<const Piece> pieces,
   return absl::OkStatus();
 }
 
-// `name`: of the file, without its ending.
+// `name`: file name without extension.
 template <typename Piece>
 absl::StatusOr<PartFile> WritePart(const std::string& run_dir, uint64_t version,
                                    const std::string& name, std::span<const Piece> pieces) {
@@ -120,8 +121,8 @@ absl::Status SyncFile(const std::string& path) {
   return absl::OkStatus();
 }
 
-// All files of the manifest are there, whole and on disk; nothing else is: a file that an earlier
-// attempt with more lanes left goes.
+// Checks that all files of the manifest exist with their sizes, and syncs them. Deletes all others,
+// e.g. a file of an earlier attempt with more lanes.
 absl::Status PrepareFiles(const std::string& folder, const Manifest& manifest) {
   std::set<std::string> names;
   for (const ManifestFile& file : manifest.files()) {
@@ -146,9 +147,9 @@ absl::Status PrepareFiles(const std::string& folder, const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-// Gives the finished folder its final name. One of that name that exists takes the unfinished name
-// instead, in the same atomic step; where the file system cannot do that, it becomes step-N.old
-// first, which FindCheckpoint accepts as long as there is no other.
+// Renames the finished folder to its final name. An existing folder of that name gets the
+// unfinished name in the same atomic step. If the file system does not support that exchange, it is
+// renamed to step-N.old first, which FindCheckpoint accepts while there is no other.
 absl::Status MoveToFinal(const std::string& checkpoints, uint64_t version) {
   const std::string unfinished = FolderPath(checkpoints, version, FolderKind::kUnfinished);
   const std::string final_path = FolderPath(checkpoints, version, FolderKind::kFinal);
@@ -176,8 +177,8 @@ bool IsIn(const std::vector<CheckpointFolder>& folders, const CheckpointFolder& 
                      [&](const CheckpointFolder& other) { return other.path == folder.path; });
 }
 
-// What may go; `committed`, if there is one, is safe. An old folder that is the only copy of its
-// version counts like a final one.
+// Deletes what `retention` does not keep, except `committed`, if set. An old folder that is the
+// only one of its version counts like a final one.
 absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t> committed,
                               const Retention& retention) {
   const std::string checkpoints = CheckpointsFolder(run_dir);
@@ -186,7 +187,7 @@ absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t
   if (const auto best = ReadBest(run_dir); best.ok()) {
     held.insert(best->version);
   } else if (!absl::IsNotFound(best.status())) {
-    return best.status();  // any of them may be the best
+    return best.status();  // any checkpoint may be the best
   }
   ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListFolders(checkpoints));
   ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> candidates, ListCandidates(checkpoints));
@@ -196,7 +197,7 @@ absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t
     bool remove = true;
     if (folder.kind == FolderKind::kFinal || IsIn(candidates, folder)) {
       remove = kept >= std::max(retention.keep, 1u) && !held.contains(folder.version);
-      // A damaged one is no substitute for one that is whole.
+      // A damaged checkpoint does not count towards `keep`.
       if (!remove && CheckFolder(folder.path).ok()) ++kept;
     } else if (folder.kind == FolderKind::kUnfinished) {
       remove = committed.has_value() && folder.version <= *committed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/manifest_file.h"
 
 #include <google/protobuf/io/tokenizer.h>
@@ -12,17 +13,17 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/file_writer.h"
+#include "base/files/file.h"
+#include "base/files/file_writer.h"
 #include "base/status_macros.h"
-#include "proto/job_config.h"
-#include "proto/job_rules.h"
+#include "config/job_config.h"
+#include "config/job_rules.h"
 
 namespace tug {
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = 256 << 20;
-constexpr uint32_t kMostSymbols = 10'000'000;  // the limit of model.vocabulary
+constexpr uint32_t kMostSymbols = 10'000'000;  // limit of model.vocabulary
 
 std::string ChecksumLine(std::string_view text) {
   return absl::StrCat("# xxh3 ", absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16),
@@ -35,10 +36,10 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   return file.Finish();
 }
 
-// A checkpoint may come from somebody else. Without these limits a configuration of a huge model
-// would take all memory before anybody notices that the files lack its tensors.
+// A checkpoint may come from an untrusted source. Without these limits a configuration of a huge
+// model would use all memory before the missing tensors are detected.
 absl::Status CheckConfig(const JobConfig& config) {
-  JobConfig complete = config;  // what is not set in an older one has its default
+  JobConfig complete = config;  // fields that an older manifest does not set get their defaults
   FillDefaults(complete, /*cores=*/1);
   RETURN_IF_ERROR(CheckRanges(complete));
   if (config.data().resolved_symbols() > kMostSymbols) {
@@ -48,7 +49,7 @@ absl::Status CheckConfig(const JobConfig& config) {
   return absl::OkStatus();
 }
 
-// Keeps the text parser from printing to stderr: the caller gets one line.
+// Keeps the text parser from printing to stderr: the caller reports one line.
 class SilentErrors : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CHECKPOINT_PART_REPORT_H_
 #define TUG_CHECKPOINT_PART_REPORT_H_
 
@@ -11,23 +12,23 @@
 
 namespace tug {
 
-// Writes into what the coordinator is told of a part how its file came out: name, size, checksum
-// and seconds, or the error.
+// Fills in the outcome of writing a part's file, for the coordinator: name, size, checksum and
+// seconds, or the error.
 void ReportFile(const absl::StatusOr<PartFile>& file, CheckpointPart& part);
 
-// The parts of one writer (a lane, or a virtual worker) that go into each heartbeat: all that no
-// answered heartbeat has carried, however many steps pass between two heartbeats, and the newest
-// kRepeated in any case, since the coordinator may have been changing the view. Not thread-safe.
+// Parts of one writer (a lane, or a virtual worker) to report in each heartbeat: all parts not yet
+// in an acknowledged heartbeat, however many steps pass between heartbeats, and always the newest
+// kRepeated, because the coordinator may have been changing the view. Not thread-safe.
 class PartReports {
  public:
   static constexpr size_t kRepeated = 8;
-  static constexpr size_t kMost = 1024;  // kept while no heartbeat is answered
+  static constexpr size_t kMost = 1024;  // limit while no heartbeat is acknowledged
 
-  // REQUIRES: newer than those before.
+  // REQUIRES: `part` is newer than the ones before.
   void Add(CheckpointPart part);
-  // A heartbeat was answered that carried the parts up to this version.
+  // The coordinator acknowledged a heartbeat with the parts up to this version.
   void OnHeard(uint64_t version);
-  // Drops the parts of newer versions: they are written again.
+  // Drops the parts of newer versions, which will be written again.
   void EraseAfter(uint64_t version);
   void Clear();
 
@@ -38,7 +39,7 @@ class PartReports {
   void Trim();
 
   std::deque<CheckpointPart> parts_;
-  size_t heard_ = 0;  // at the front of parts_
+  size_t heard_ = 0;  // acknowledged parts at the front of parts_
 };
 
 }  // namespace tug

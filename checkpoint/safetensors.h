@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CHECKPOINT_SAFETENSORS_H_
 #define TUG_CHECKPOINT_SAFETENSORS_H_
 
@@ -9,10 +10,9 @@
 //             "__metadata__" an object from strings to strings
 //   the rest  data, row-major, little-endian; offsets count from here; no holes, no overlaps
 //
-// Written are FP32 tensors and a few of 64-bit integers; read are FP32 ones, or any, as one asks
-// for.
+// Writes FP32 tensors, and integer ones of 64 bits; reads FP32 only, or all types, as requested.
 //
-// Not thread-safe, but for const methods of the reader.
+// Not thread-safe, except the const methods of the reader.
 
 #include <cstdint>
 #include <map>
@@ -22,46 +22,46 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/file_writer.h"
-#include "base/mapped_file.h"
+#include "base/files/file_writer.h"
+#include "base/files/mapped_file.h"
 
 namespace tug {
 
 // Largest JSON header written or read (the bound of the reference implementation).
 inline constexpr uint64_t kSafetensorsMaxHeaderBytes = 100'000'000;
 
-// A tensor to be written. `name`: printable ASCII without quote and backslash, not "__metadata__".
+// A tensor to write. `name`: printable ASCII without quote and backslash, not "__metadata__".
 struct TensorDecl {
   std::string name;
   std::vector<uint64_t> shape;  // {} = a scalar
-  bool integers = false;        // I64 in place of F32
+  bool integers = false;        // I64 instead of F32
 };
 
 // Writes tensors front to back:
 //
 //   ASSIGN_OR_RETURN(auto writer, SafetensorsWriter::Create(path, {{"a", {2, 3}}, {"b", {4}}}));
-//   RETURN_IF_ERROR(writer.Append(a));   // any cut of a's, then b's elements
+//   RETURN_IF_ERROR(writer.Append(a));   // elements of a, then of b, in any portions
 //   RETURN_IF_ERROR(writer.Append(b));
 //   RETURN_IF_ERROR(writer.Finish());
 //
-// Errors: INVALID_ARGUMENT (names; header too large), those of FileWriter; the file is then the
-// caller's to delete.
+// Errors: INVALID_ARGUMENT (names; header too large), those of FileWriter; then the caller must
+// delete the file.
 class SafetensorsWriter {
  public:
-  // `metadata`: keys and values as names of tensors.
+  // `metadata`: keys and values follow the rules of tensor names.
   static absl::StatusOr<SafetensorsWriter> Create(
       const std::string& path, const std::vector<TensorDecl>& tensors,
       const std::map<std::string, std::string>& metadata = {});
 
-  // REQUIRES: no more than was declared.
+  // REQUIRES: no more elements than declared.
   absl::Status Append(std::span<const float> values);
-  // The same of a tensor of integers. REQUIRES: below 2^63.
+  // Append for a tensor of integers. REQUIRES: values below 2^63.
   absl::Status Append(std::span<const uint64_t> values);
 
-  // Syncs and closes. REQUIRES: all that was declared has been appended.
+  // Syncs and closes. REQUIRES: all declared elements have been appended.
   absl::Status Finish();
 
-  // Of the whole file, header included.
+  // Size and checksum of the whole file, header included.
   uint64_t size_bytes() const { return file_.size_bytes(); }
   uint64_t xxh3() const { return file_.xxh3(); }
 
@@ -81,23 +81,23 @@ struct TensorView {
   std::span<const std::byte> bytes;  // aligned only if the file's writer aligned it
 };
 
-// What a file may hold. kAny: also types that this program does not know, such as those of later
-// versions of the format; whether such a tensor has the size of its shape is not checked.
+// Types that a file may contain. kAny: also types that this program does not know, such as those of
+// later versions of the format, whose size is not checked against their shape.
 enum class TensorTypes { kFp32, kAny };
 
-// A file, mapped and checked: header, types, shapes, offsets. The values are not looked at. Errors:
-// those of MappedFile; DATA_LOSS "FILE ...": what is wrong and what to do.
+// A mapped and checked file: header, types, shapes, offsets. Values are not checked. Errors: those
+// of MappedFile; DATA_LOSS "FILE ...": what is wrong and what to do.
 class SafetensorsReader {
  public:
   static absl::StatusOr<SafetensorsReader> Open(const std::string& path,
                                                 TensorTypes types = TensorTypes::kFp32);
-  // The same for a file that is mapped already.
+  // Open for a file that is already mapped.
   static absl::StatusOr<SafetensorsReader> FromMapped(MappedFile file,
                                                       TensorTypes types = TensorTypes::kFp32);
 
   const std::string& path() const { return file_.path(); }
   std::span<const std::byte> file_bytes() const { return file_.bytes(); }
-  // In the order of their data. Valid while the reader lives, also when it is moved.
+  // In the order of their data. Valid while the reader lives, also after it is moved.
   const std::vector<TensorView>& tensors() const { return tensors_; }
 
  private:

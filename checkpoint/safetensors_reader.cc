@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -25,8 +26,8 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
       "; it is truncated, damaged or of another kind: copy it again or use another checkpoint"));
 }
 
-// Parses without exceptions, bounded in depth, refusing repeated keys (of which JSON libraries
-// silently keep one).
+// Parses without exceptions, with limited depth; refuses repeated keys, of which JSON libraries
+// silently keep one.
 std::optional<Json> ParseHeader(std::span<const std::byte> bytes) {
   std::set<std::string> tensors;
   std::set<std::string> fields;
@@ -48,7 +49,7 @@ std::optional<Json> ParseHeader(std::span<const std::byte> bytes) {
   return json;
 }
 
-// An array of unsigned integers under `key`.
+// Reads an array of unsigned integers under `key`.
 std::optional<std::vector<uint64_t>> Numbers(const Json& object, const char* key) {
   const auto field = object.find(key);
   if (field == object.end() || !field->is_array()) return std::nullopt;
@@ -60,7 +61,7 @@ std::optional<std::vector<uint64_t>> Numbers(const Json& object, const char* key
   return numbers;
 }
 
-// Bytes of an element; 0: not known.
+// Bytes of an element; 0: unknown type.
 uint64_t ElementBytes(const std::string& dtype) {
   constexpr std::pair<const char*, uint64_t> kTypes[] = {
       {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2},
@@ -71,7 +72,7 @@ uint64_t ElementBytes(const std::string& dtype) {
   return 0;
 }
 
-// Bytes of a tensor; none if that does not fit 64 bits.
+// Bytes of a tensor; nothing if they exceed 64 bits.
 std::optional<uint64_t> SizeBytes(const std::vector<uint64_t>& shape, uint64_t element_bytes) {
   uint64_t size_bytes = element_bytes;
   for (const uint64_t extent : shape) {
@@ -83,7 +84,7 @@ std::optional<uint64_t> SizeBytes(const std::vector<uint64_t>& shape, uint64_t e
   return size_bytes;
 }
 
-// What is wrong with the entry of a tensor, if anything; otherwise fills in `view`.
+// Returns the error in a tensor's entry, if any; otherwise fills in `view`.
 std::optional<std::string> ParseTensor(const Json& entry, std::span<const std::byte> data,
                                        TensorTypes types, TensorView& view) {
   if (!entry.is_object() || entry.size() != 3) return "has other fields than it should";
@@ -105,7 +106,7 @@ std::optional<std::string> ParseTensor(const Json& entry, std::span<const std::b
   return std::nullopt;
 }
 
-// Whether the tensors, in the order of their data, cover it without holes and overlaps.
+// Whether the tensors, in the order of their data, cover `data` without holes and overlaps.
 bool Covers(const std::vector<TensorView>& tensors, std::span<const std::byte> data) {
   const std::byte* next = data.data();
   for (const TensorView& tensor : tensors) {
@@ -148,7 +149,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::FromMapped(MappedFile file,
     }
     reader.tensors_.push_back(std::move(view));
   }
-  // Of two at one place the empty one comes first.
+  // An empty tensor comes before another one at the same offset.
   std::sort(reader.tensors_.begin(), reader.tensors_.end(),
             [](const TensorView& a, const TensorView& b) {
               if (a.bytes.data() != b.bytes.data()) return a.bytes.data() < b.bytes.data();

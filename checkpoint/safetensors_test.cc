@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/safetensors.h"
 
 #include <xxhash.h>
@@ -8,7 +9,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,7 +26,7 @@ void WriteBytes(const std::string& path, const std::string& bytes) {
 
 std::string ReadBytes(const std::string& path) { return *ReadWholeFile(path, 1 << 30); }
 
-// A file with `header` as it is and `data_bytes` zeros.
+// A file with this header and `data_bytes` zeros.
 std::string FileOf(const std::string& header, size_t data_bytes) {
   const uint64_t size = header.size();
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof(size));
@@ -42,7 +43,7 @@ absl::Status OpenBytes(const std::string& bytes) {
     EXPECT_EQ(reader.status().message().find('\n'), absl::string_view::npos);
     return reader.status();
   }
-  // Every byte that the reader offers lies inside the file.
+  // Read every byte of the tensors: all must be inside the file.
   uint64_t sum = 0;
   for (const TensorView& tensor : reader->tensors()) {
     for (const std::byte b : tensor.bytes) sum += static_cast<uint64_t>(b);
@@ -147,18 +148,18 @@ TEST(Safetensors, RefusesHeadersThatContradictThemselves) {
       "[]",
       absl::StrCat("{", a),
       absl::StrCat("{", a, ",", tensor("b", "[1]", "[4,8]"), "}"),              // overlap
-      absl::StrCat("{", a, ",", tensor("a", "[2]", "[0,8]"), "}"),              // twice
-      absl::StrCat("{", tensor("a", "[1]", "[4,8]"), "}"),                      // hole in front
-      absl::StrCat("{", tensor("a", "[1]", "[0,4]"), "}"),                      // rest unused
+      absl::StrCat("{", a, ",", tensor("a", "[2]", "[0,8]"), "}"),              // duplicate
+      absl::StrCat("{", tensor("a", "[1]", "[4,8]"), "}"),                      // hole at the front
+      absl::StrCat("{", tensor("a", "[1]", "[0,4]"), "}"),                      // unused bytes
       absl::StrCat("{", tensor("a", "[3]", "[0,8]"), "}"),                      // shape
       absl::StrCat("{", tensor("a", "[2]", "[8,0]"), "}"),                      // reversed
       absl::StrCat("{", tensor("a", "[2]", "[0,8,8]"), "}"),                    // three offsets
       absl::StrCat("{", tensor("a", "[-2]", "[0,8]"), "}"),                     // negative
-      absl::StrCat("{", tensor("a", "[2.0]", "[0,8]"), "}"),                    // not whole
+      absl::StrCat("{", tensor("a", "[2.0]", "[0,8]"), "}"),                    // not an integer
       absl::StrCat("{", tensor("a", "[4611686018427387904,2]", "[0,8]"), "}"),  // overflows
       absl::StrCat("{", tensor("a", "[2]", "[0,99999999999999999999]"), "}"),   // overflows
       absl::StrCat("{", tensor("a", "[2]", "[0,1e400]"), "}"),                  // overflows
-      absl::StrCat("{", tensor("a", "[[[[[[[[2]]]]]]]]", "[0,8]"), "}"),        // deep
+      absl::StrCat("{", tensor("a", "[[[[[[[[2]]]]]]]]", "[0,8]"), "}"),        // nested too deeply
       R"({"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})",              // type
       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})",
       R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})",

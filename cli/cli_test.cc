@@ -1,5 +1,6 @@
-// The tug binary as a user meets it: exit codes, one-line errors with a remedy, nothing left
-// behind.
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the tug binary from a user's point of view: exit codes, one-line errors with a remedy,
+// nothing left behind.
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -56,7 +57,7 @@ class CliTest : public ::testing::Test {
     outcome.output = ReadWholeFile((root_ / "output").string(), 1 << 20).value_or("");
     return outcome;
   }
-  // One line on stderr that says `what`, and no run folder.
+  // Expects one line on stderr that contains `what`, and no run folder.
   void ExpectError(const std::string& arguments, int exit_code, const std::string& what) {
     const Outcome outcome = Tug(arguments);
     EXPECT_EQ(outcome.exit_code, exit_code) << arguments;
@@ -93,7 +94,7 @@ TEST_F(CliTest, RefusesWrongUsageWithCode2) {
   ExpectError("drain server-1 runs/a", 2, "NODE");
 }
 
-// An option of a command that takes a value, as the manual page has it.
+// An option that takes a value, as listed in the manual page.
 struct ValueOption {
   std::string command;  // "bench codecs"
   std::string name;     // "--runs"
@@ -122,7 +123,7 @@ std::vector<ValueOption> ValueOptions(const std::string& page) {
   return options;
 }
 
-// The option that no command has keeps every command from running: it is looked at last.
+// The unknown option, which is checked last, keeps every command from running.
 TEST_F(CliTest, NoNumberOfAnyCommandIsNegativeInfiniteOrNotANumber) {
   size_t numbers = 0;
   for (const ValueOption& option : ValueOptions(Tug("help man").output)) {
@@ -202,7 +203,7 @@ TEST_F(CliTest, PlansAJobAndWritesFigures) {
 TEST_F(CliTest, PlanNamesTheOptionThatMakesNoSense) {
   EXPECT_EQ(Tug("plan --parameters 1e9 --gpus 1e3 --servers 1,1e2").exit_code, 0);
   EXPECT_EQ(Tug("plan --preset 7.5b --layers 36 --width 4096 --heads 32").exit_code, 0);
-  // What changes a figure of the lectures takes it away.
+  // An option that changes one of the lectures' figures removes them.
   EXPECT_THAT(Tug("plan --preset gpt3 --link 100gbit").output, HasSubstr("lectures |"));
   EXPECT_THAT(Tug("plan --preset gpt3 --recompute full").output, Not(HasSubstr("lectures |")));
   ExpectError("plan", 2, "--preset gpt3");
@@ -223,7 +224,7 @@ TEST_F(CliTest, PlanNamesTheOptionThatMakesNoSense) {
   ExpectError("plan --preset gpt5", 2, "gpt3");
 }
 
-// In blocks of docs/plan.md: what stands between "tug " and a remark.
+// Commands in code blocks of docs/plan.md: the text between "tug " and a remark.
 TEST_F(CliTest, RunsThePlansThatItsDocumentHas) {
   fs::create_directories(root_ / "deploy/jobs");
   const char* job = "deploy/jobs/gpt2_124m.textproto";
@@ -332,7 +333,7 @@ TEST_F(CliTest, SaysWhenAnAddressCannotBeListenedOn) {
   ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1, "cannot be told to workers");
 }
 
-// Its keys are an error, which ends it before it looks for the coordinator.
+// A key error ends the server before it looks for the coordinator.
 TEST_F(CliTest, AServerWarnsOfAnAddressThatOnlyItsHostReaches) {
   const std::string server =
       "TUG_KEYS=/nonexistent " + binary_ + " server --coordinator 127.0.0.1:1 --listen ";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/command_tree.h"
 
 #include <vector>
@@ -9,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "cli/shell_word.h"
+#include "process/shell_word.h"
 
 namespace tug {
 namespace {
@@ -22,7 +23,7 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app) {
   return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
 
-// Text in roff: as it is, whatever it begins with.
+// Escapes text for roff, so that it is printed unchanged.
 std::string Roff(const std::string& text) {
   std::vector<std::string> lines =
       absl::StrSplit(absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}}), '\n');
@@ -34,7 +35,7 @@ std::string Roff(const std::string& text) {
 
 std::string Bold(const std::string& text) { return absl::StrCat("\\fB", Roff(text), "\\fR"); }
 
-// "--set PATH=VALUE", "JOB", "-h,--help"
+// Head of an option: "--set PATH=VALUE", "JOB", "-h,--help"
 std::string OptionHead(const CLI::Option& option) {
   if (option.get_positional()) return Bold(option.get_name(/*positional=*/true));
   std::string head = Bold(option.get_name(/*positional=*/false, /*all_options=*/true));
@@ -55,7 +56,7 @@ void AppendOptions(const CLI::App& app, std::string& page) {
   }
 }
 
-// Lines that stay lines.
+// Appends the footer with its line breaks.
 void AppendFooter(const CLI::App& app, std::string& page) {
   if (app.get_footer().empty()) return;
   absl::StrAppend(&page, ".PP\n.nf\n",
@@ -72,7 +73,7 @@ void AppendCommands(const CLI::App& app, const std::string& path, std::string& p
   }
 }
 
-// The first sentence, without its end, and without the program's name before it.
+// First sentence of the description, without its end and without the program's name.
 std::string Summary(const CLI::App& app) {
   std::string text = app.get_description();
   if (const size_t colon = text.find(": "); colon != std::string::npos) text.erase(0, colon + 2);
@@ -80,8 +81,8 @@ std::string Summary(const CLI::App& app) {
 }
 
 struct Completed {
-  std::string cases;  // what may follow each command
-  std::string paths;  // commands that have a command before them
+  std::string cases;  // words that may follow each command
+  std::string paths;  // commands within commands
 };
 
 void AppendCompletion(const CLI::App& app, const std::string& path, Completed& completed) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/command_tree.h"
 
 #include <cstdio>
@@ -17,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A program with all that one has.
+// A program with all kinds of commands and options.
 class CommandTreeTest : public ::testing::Test {
  protected:
   CommandTreeTest() : app_("Boat: pulls ships. Slowly.", "boat") {
@@ -34,7 +35,7 @@ class CommandTreeTest : public ::testing::Test {
     harbour->add_subcommand("push", "Pushes")->add_option("--rope", rope_, "Rope");
   }
 
-  // What bash proposes for the last of the words.
+  // Bash's proposals for the last of the words.
   std::string Complete(const std::string& words) {
     const std::filesystem::path path =
         std::filesystem::path(::testing::TempDir()) / "command_tree_test.sh";

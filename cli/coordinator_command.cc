@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,33 +10,35 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
+#include "base/files/text_file.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
-#include "cli/commands.h"
-#include "cli/environment.h"
-#include "cli/interrupts.h"
-#include "cli/job_arguments.h"
-#include "cli/job_security.h"
-#include "cli/keys_argument.h"
-#include "cli/local_budget.h"
-#include "cli/log_format.h"
-#include "cli/rank_environment.h"
-#include "cli/route.h"
-#include "coordinator/daemon.h"
-#include "coordinator/run_folder.h"
-#include "proto/job_config.h"
-#include "simulate/step_prediction.h"
+#include "config/job_config.h"
+#include "coordinator/observe/run_folder.h"
+#include "coordinator/service/daemon.h"
+#include "launch/job_security.h"
+#include "launch/local_budget.h"
+#include "launch/rank_environment.h"
+#include "launch/route.h"
+#include "process/commands.h"
+#include "process/environment.h"
+#include "process/interrupts.h"
+#include "process/job_arguments.h"
+#include "process/keys_argument.h"
+#include "process/log_format.h"
+#include "simulate/schedule/step_prediction.h"
 
 namespace tug {
 namespace {
 
 struct CoordinatorCommand {
   JobArguments job;
-  std::string listen;  // empty: ListenAddress
+  std::string listen;  // empty: use ListenAddress
   std::vector<std::string> interfaces;
-  std::string take_up;  // a run folder; then of the others only keys and ready_fd are read
+  // Run folder of a job to recover. If set, of the other fields only keys, keep_keys and ready_fd
+  // are read.
+  std::string take_up;
   KeysArgument keys;
   bool keep_keys = false;
   int ready_fd = -1;
@@ -43,7 +46,7 @@ struct CoordinatorCommand {
   bool or_take_up = false;
 };
 
-// Tells `tug train` or `tug launch` where we are: "ADDRESS\tRUN_DIR\n".
+// Reports address and run folder to `tug train` or `tug launch`: "ADDRESS\tRUN_DIR\n".
 void TellParent(int fd, const std::string& address, const std::string& run_dir) {
   if (fd < 0) return;
   const std::string line = absl::StrCat(address, "\t", run_dir, "\n");
@@ -53,8 +56,8 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
   close(fd);
 }
 
-// What the tuner of comm.scheduler AUTO expects: only replays without clipping are simulated, and
-// what they send is known.
+// Whether the tuner of comm.scheduler AUTO can predict steps: only replays without clipping, whose
+// traffic is known, can be simulated.
 bool CanBePredicted(const JobConfig& config) {
   const CommConfig& comm = config.comm();
   return config.compute() == JobConfig::REPLAY &&
@@ -69,16 +72,16 @@ absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,
                       [&] { return stop.stop_requested(); });
 }
 
-// What neither --listen nor the environment says: nobody but this machine.
+// Default without --listen and environment: reachable from this machine only.
 constexpr char kDefaultListen[] = "127.0.0.1:7070";
 
-// What to say of `host`, which the coordinator announces as it was given; may be empty.
+// Warning about `host`, which the coordinator announces unchanged; may be empty.
 std::string WarningOf(const std::string& host) {
   const std::string warning = LoopbackWarning(host, "the coordinator");
   return warning.empty() ? "" : absl::StrCat("warning: ", warning);
 }
 
-// Sets `warning` to WarningOf the address, where that is announced as it was given.
+// Sets `warning` to WarningOf the address, unless its host comes from an interface.
 absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::string& warning) {
   if (!command.listen.empty()) {
     ASSIGN_OR_RETURN(HostPort listen, ParseHostPort(command.listen));
@@ -96,7 +99,7 @@ absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::s
   return address;
 }
 
-// What a job begins with.
+// Reads the job file and options of a new job.
 absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
   if (command.job.job_file.empty()) {
     return absl::InvalidArgumentError(
@@ -107,7 +110,7 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
   ASSIGN_OR_RETURN(const std::string text, ReadJobFile(file));
   std::vector<std::string> overrides = command.job.Overrides();
   ASSIGN_OR_RETURN(const SecurityConfig::Mode written, WrittenMode(text, file, overrides));
-  // Who has keys need not say again of which mode they are.
+  // The user's keys determine the mode if the job does not set it.
   if (written == SecurityConfig::MODE_DEFAULT) {
     overrides.push_back(ModeOverride({.mode = options.keys.mode, .keys = {}}));
   }
@@ -121,7 +124,7 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
   return absl::OkStatus();
 }
 
-// The run folder to take up; empty: a job begins.
+// Run folder of the job to recover; empty: start a new job.
 absl::StatusOr<std::string> FolderToTakeUp(const CoordinatorCommand& command) {
   if (!command.or_take_up) return command.take_up;
   if (command.job.run_dir.empty()) {
@@ -141,7 +144,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   if (options.take_up.empty()) {
     RETURN_IF_ERROR(ReadJob(command, options));
   } else {
-    options.predict_steps = Predict;  // if the job wants it
+    options.predict_steps = Predict;  // if the job asks for it
   }
   options.say_in_log = LogIsForMachines();
   Interrupts interrupts;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/doctor_command.h"
 
 #include <unistd.h>
@@ -13,20 +14,20 @@
 #include "absl/strings/str_cat.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
-#include "cli/doctor_checks.h"
-#include "cli/doctor_hosts.h"
-#include "cli/doctor_needs.h"
-#include "cli/doctor_probe.h"
-#include "cli/environment.h"
-#include "cli/hosts_file.h"
-#include "cli/launcher.h"
-#include "cli/shell_word.h"
-#include "cli/ssh_arguments.h"
-#include "cli/ssh_hosts.h"
-#include "cli/temporary_folder.h"
-#include "kernels/device.h"
+#include "config/job_config.h"
+#include "doctor/doctor_checks.h"
+#include "doctor/doctor_hosts.h"
+#include "doctor/doctor_needs.h"
+#include "doctor/doctor_probe.h"
+#include "kernels/cuda/device/device.h"
+#include "launch/hosts/hosts_file.h"
+#include "launch/hosts/ssh_arguments.h"
+#include "launch/hosts/ssh_hosts.h"
+#include "launch/launcher.h"
 #include "nlohmann/json.hpp"
-#include "proto/job_config.h"
+#include "process/environment.h"
+#include "process/shell_word.h"
+#include "process/temporary_folder.h"
 
 namespace tug {
 namespace {
@@ -68,7 +69,7 @@ absl::Status RunProbe() {
       {.home = ValueOf(environment, "HOME"), .cache_home = ValueOf(environment, "XDG_CACHE_HOME")});
 }
 
-// One look at hosts, from the first login to the last line.
+// One examination of hosts, from the first login to the last line.
 class Examination {
  public:
   explicit Examination(const DoctorArguments& arguments) : arguments_(arguments) {}
@@ -79,7 +80,7 @@ class Examination {
     RETURN_IF_ERROR(PrepareAll());
     ProbedHosts probed(folder_.path());
     RETURN_IF_ERROR(StartProbes(probed));
-    // What was found before somebody stopped answering is told all the same.
+    // Report findings even if a host stops replying later.
     for (const auto look : {&Examination::LookAtHosts, &Examination::LookBetweenHosts}) {
       const absl::Status looked = (this->*look)(probed);
       if (looked.ok()) continue;
@@ -93,7 +94,7 @@ class Examination {
   }
 
  private:
-  // Beside what the hosts file says: how to run tug there.
+  // A host of the hosts file, how to run tug there, and its requirements.
   struct Examined {
     LaunchHost host;
     ReadyHost ready;
@@ -120,7 +121,7 @@ class Examination {
     return absl::OkStatus();
   }
 
-  // Who cannot be prepared is a finding, and not looked at any further.
+  // A host that cannot be prepared becomes a finding, and is not examined further.
   absl::Status PrepareAll() {
     if (arguments_.hosts_file.empty()) {
       examined_ = {{hosts_[0], {executable_, "127.0.0.1"}, needs_[0]}};
@@ -189,7 +190,7 @@ class Examination {
 
   absl::Status LookBetweenHosts(ProbedHosts& probed) {
     if (checked_.size() < 2) return absl::OkStatus();
-    std::vector<size_t> keepers;  // of the run folder
+    std::vector<size_t> keepers;  // hosts that use the run folder
     for (size_t i = 0; i < checked_.size(); ++i) {
       if (checked_[i].facts.run.has_value() && checked_[i].needs.keeps_run()) keepers.push_back(i);
     }

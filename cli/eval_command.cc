@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
 #include <algorithm>
@@ -15,15 +16,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/cpu_affinity.h"
-#include "base/file.h"
+#include "base/cpu/cpu_affinity.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
 #include "cli/loaded_model.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
 #include "model/job_model.h"
+#include "process/commands.h"
 
 namespace tug {
 namespace {
@@ -68,7 +69,7 @@ void Print(const LoadedModel& loaded, const std::string& what, const LossSums& s
   std::printf("%s\n", text.c_str());
 }
 
-// The tokens of the run that the checkpoint belongs to.
+// Opens the tokens of the checkpoint's run.
 absl::StatusOr<TokenFile> OpenTokensOfRun(const LoadedModel& loaded) {
   const fs::path run = fs::path(loaded.folder()).parent_path().parent_path();
   absl::StatusOr<TokenFile> file = TokenFile::Open((run / kTokenFile).string());
@@ -96,8 +97,8 @@ absl::Status EvaluateValidation(LoadedModel& loaded) {
   return absl::OkStatus();
 }
 
-// The tokens of a text, which may exceed memory. Their file has no name any more when this returns,
-// only a mapping: the evaluation may end in any way and leaves nothing behind.
+// Encodes a text, which may exceed memory. The token file is already deleted on return and only
+// mapped, so nothing is left behind however the evaluation ends.
 absl::StatusOr<TokenFile> EncodeText(const DataConfig& data, TextForm form) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);

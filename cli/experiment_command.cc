@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/built_in_experiments.h"
-#include "cli/commands.h"
-#include "cli/experiment_job.h"
-#include "cli/experiment_offload.h"
-#include "cli/experiment_runner.h"
+#include "experiment/run/built_in_experiments.h"
+#include "experiment/run/experiment_job.h"
+#include "experiment/run/experiment_offload.h"
+#include "experiment/run/experiment_runner.h"
+#include "process/commands.h"
 
 namespace tug {
 namespace {
@@ -38,7 +39,7 @@ void AddFileOptions(CLI::App& experiment, ExperimentFileArguments& a) {
   experiment.add_flag("--retry-failed", a.retry_failed, "Run those again that have failed");
 }
 
-// Those given before the name of another experiment, which would not see them.
+// Refuses options before the name of another experiment, which would not see them.
 void RefuseFileOptions(const CLI::App& experiment) {
   for (const CLI::Option* option : experiment.get_options()) {
     if (option->count() == 0 || option == experiment.get_help_ptr()) continue;

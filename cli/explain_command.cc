@@ -1,4 +1,5 @@
-// tug explain: why the steps of a traced run took as long as they did, and what would change it.
+// SPDX-License-Identifier: Apache-2.0
+// tug explain: explains the duration of a traced run's steps, and predicts the effect of changes.
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -8,18 +9,18 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
-#include "cli/experiment_job.h"
-#include "cli/log_format.h"
-#include "coordinator/run_folder.h"
-#include "experiment/explain_text.h"
-#include "experiment/link_plan.h"
-#include "experiment/path_file.h"
-#include "experiment/run_figures.h"
-#include "experiment/traced_profile.h"
-#include "experiment/what_if_prediction.h"
-#include "experiment/what_if_score.h"
+#include "coordinator/observe/run_folder.h"
+#include "experiment/explain/explain_text.h"
+#include "experiment/explain/path_file.h"
+#include "experiment/explain/traced_profile.h"
+#include "experiment/explain/what_if_prediction.h"
+#include "experiment/explain/what_if_score.h"
+#include "experiment/measures/link_plan.h"
+#include "experiment/measures/run_figures.h"
+#include "experiment/run/experiment_job.h"
 #include "nlohmann/json.hpp"
+#include "process/commands.h"
+#include "process/log_format.h"
 
 namespace tug {
 namespace {
@@ -32,9 +33,9 @@ struct ExplainArguments {
   std::string run;
   uint64_t step = 0;  // 0: all
   bool json = false;
-  std::string link;    // empty: as the trace says
+  std::string link;    // empty: from the trace
   std::string score;   // run folder
-  std::string change;  // of --score
+  std::string change;  // for --score
   std::string scores = kScoresFile;
 };
 
@@ -87,7 +88,7 @@ absl::Status Explain(const ExplainArguments& arguments) {
     std::fflush(stdout);  // predictions take a while
   }
   const absl::StatusOr<WhatIfReport> report = PredictFor(arguments, trace, paths);
-  // A job that is not simulated is explained all the same.
+  // A job that cannot be simulated is still explained.
   const std::string refused = report.ok() ? "" : std::string(report.status().message());
   if (arguments.json) {
     OrderedJson json = BlameJson(paths);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -6,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/commands.h"
 #include "huggingface/gpt2_export.h"
+#include "process/commands.h"
 
 namespace tug {
 namespace {

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "cli/command_tree.h"
-#include "cli/commands.h"
-#include "cli/version.h"
-#include "experiment/experiment_plan.h"
-#include "proto/job_config.h"
+#include "config/job_config.h"
+#include "experiment/plan/experiment_plan.h"
+#include "process/commands.h"
+#include "process/version.h"
 
 namespace tug {
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
 
 #include "CLI/CLI.hpp"
 #include "base/status_macros.h"
-#include "cli/commands.h"
+#include "process/commands.h"
 #include "security/key_file.h"
 
 namespace tug {

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/kubernetes_command.h"
 
 #include <cstdio>
 
 #include "CLI/CLI.hpp"
 #include "base/status_macros.h"
-#include "proto/job_config.h"
+#include "config/job_config.h"
 
 namespace tug {
 

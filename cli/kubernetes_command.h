@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CLI_KUBERNETES_COMMAND_H_
 #define TUG_CLI_KUBERNETES_COMMAND_H_
 
 #include "absl/status/status.h"
-#include "cli/job_arguments.h"
-#include "cli/kubernetes.h"
+#include "launch/hosts/kubernetes.h"
+#include "process/job_arguments.h"
 
 namespace CLI {
 class App;
@@ -11,17 +12,17 @@ class App;
 
 namespace tug {
 
-// Of `tug launch`.
+// Kubernetes options of `tug launch`.
 struct KubernetesArguments {
   bool wanted = false;
   KubernetesOptions options;
 
   // --kubernetes --image --name --namespace --run-claim --text-claim --keys-secret --cpus --gpus;
-  // not together with what other hosts, or ssh to them, need.
+  // they exclude options for other hosts and for ssh.
   void AddTo(CLI::App& launch);
 };
 
-// Writes the job's objects to stdout. Errors: those of LoadJobConfig and RenderKubernetes.
+// Prints the job's objects to stdout. Errors: those of LoadJobConfig and RenderKubernetes.
 absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments& arguments);
 
 }  // namespace tug

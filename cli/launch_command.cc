@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -12,37 +13,37 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
-#include "cli/attach.h"
-#include "cli/attend.h"
-#include "cli/commands.h"
-#include "cli/environment.h"
-#include "cli/hosts_file.h"
-#include "cli/job_arguments.h"
-#include "cli/job_security.h"
-#include "cli/keys_argument.h"
 #include "cli/kubernetes_command.h"
-#include "cli/launcher.h"
-#include "cli/local_job.h"
-#include "cli/remote_program.h"
-#include "cli/restarted_run.h"
-#include "cli/shell_word.h"
-#include "cli/slurm_allocation.h"
-#include "cli/slurm_hosts.h"
-#include "cli/ssh_arguments.h"
-#include "cli/ssh_hosts.h"
-#include "cli/temporary_folder.h"
-#include "proto/control_client.h"
-#include "proto/job_config.h"
-#include "proto/placement_mode.h"
+#include "config/job_config.h"
+#include "config/placement_mode.h"
+#include "control/control_client.h"
+#include "launch/attach.h"
+#include "launch/attend.h"
+#include "launch/hosts/hosts_file.h"
+#include "launch/hosts/slurm_allocation.h"
+#include "launch/hosts/slurm_hosts.h"
+#include "launch/hosts/ssh_arguments.h"
+#include "launch/hosts/ssh_hosts.h"
+#include "launch/job_security.h"
+#include "launch/launcher.h"
+#include "launch/local_job.h"
+#include "launch/remote_program.h"
+#include "launch/restarted_run.h"
+#include "process/commands.h"
+#include "process/environment.h"
+#include "process/job_arguments.h"
+#include "process/keys_argument.h"
+#include "process/shell_word.h"
+#include "process/temporary_folder.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kWidestName = 15;  // "worker-99" and the like beside "coordinator"
+constexpr int kWidestName = 15;  // "worker-99" and the like next to "coordinator"
 
 struct LaunchArguments {
   JobArguments job;
@@ -50,24 +51,24 @@ struct LaunchArguments {
   SshArguments ssh;
   KeysArgument keys;
   bool detached = false;
-  bool slurm = false;                   // in place of a hosts file
-  std::vector<std::string> interfaces;  // of hosts that name none
+  bool slurm = false;                   // instead of a hosts file
+  std::vector<std::string> interfaces;  // for hosts that name none
   KubernetesArguments kubernetes;
 };
 
-// What a job on other hosts is made of, and how a program of it is started there.
+// A job on other hosts, and how to start its programs there.
 struct Launched {
   std::string executable;  // tug, here
   std::string job_text;
   TemporaryFolder folder;
   std::string working_folder;
   SshOptions ssh;
-  std::optional<SlurmOptions> slurm;  // in place of ssh
-  absl::Duration silence;             // of a host, that is taken for its loss
+  std::optional<SlurmOptions> slurm;  // instead of ssh
+  absl::Duration silence;             // after which a host counts as lost
   bool detached = false;
-  std::vector<LaunchHost> hosts;  // that are used
+  std::vector<LaunchHost> hosts;  // hosts in use
   std::vector<ReadyHost> ready;   // by host
-  int name_width = 0;             // of a host
+  int name_width = 0;             // width of the host names
 
   // LocalJob::elsewhere
   absl::StatusOr<Program> StandIn(const Program& program, const std::string& run_dir) const;
@@ -86,8 +87,8 @@ std::vector<std::string> Launched::PeersOf(const Program& program, size_t host) 
   for (size_t other = 0; other < ready.size(); ++other) {
     if (other != host) peers.push_back(ready[other].address);
   }
-  // Decides where the others are reached by loopback, which leads nowhere from another host, or
-  // where all are on one.
+  // Used if the other addresses are loopback, which is no route from another host, or if there is
+  // only one host.
   peers.push_back(ready[host].address);
   return peers;
 }
@@ -148,7 +149,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   return stand_in;
 }
 
-// Hosts without a process are not asked: neither reached nor prepared.
+// Drops hosts without a process, which need not be reachable.
 void KeepUsed(std::vector<LaunchHost>& hosts, DealtProcesses& dealt) {
   std::vector<LaunchHost> used;
   std::map<size_t, size_t> renumbered;
@@ -183,7 +184,7 @@ std::vector<std::string> LaunchWordsToResume(const LaunchArguments& arguments) {
   return words;
 }
 
-// What the command line says, as a job for the supervisor.
+// The command line as a job for the supervisor.
 absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig& config,
                                const DealtProcesses& dealt, const Launched& launched) {
   LocalJob job;
@@ -191,7 +192,7 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
   job.job_file = kJobOnInput;  // RemoteProgram::input
   job.overrides = arguments.job.Overrides();
   std::error_code error;
-  // The coordinator may not find the folder we are in.
+  // Absolute, since the coordinator may not have our working folder.
   if (!arguments.job.resume.empty()) job.resume = fs::absolute(arguments.job.resume, error);
   if (!arguments.job.run_dir.empty()) job.run_dir = fs::absolute(arguments.job.run_dir, error);
   job.servers = config.cluster().servers();
@@ -230,7 +231,7 @@ absl::StatusOr<std::vector<LaunchHost>> HostsOf(const LaunchArguments& arguments
   return hosts;
 }
 
-// Finds the program on the hosts, or brings it there.
+// Finds the program on the hosts, or copies it there.
 absl::Status Prepare(const LaunchArguments& arguments, Launched& launched) {
   if (arguments.slurm) {
     launched.slurm.emplace();
@@ -252,7 +253,7 @@ absl::Status Launch(LaunchArguments arguments) {
         "on which hosts? name a hosts file with --hosts FILE, or say --slurm in an allocation of "
         "Slurm");
   }
-  // Mistakes are found before a run folder is moved aside or a host is reached.
+  // Detect mistakes before moving a run folder aside or connecting to a host.
   Launched launched;
   ASSIGN_OR_RETURN(launched.job_text, ReadJobFile(arguments.job.job_file));
   const auto parse = [&] {
@@ -314,7 +315,7 @@ void AddAttendCommand(CLI::App& app, Command& chosen) {
         return absl::OkStatus();
       }
       ASSIGN_OR_RETURN(const int wait_status, Attend());
-      return wait_status == 0 ? absl::OkStatus() : absl::AbortedError("");  // it has said why
+      return wait_status == 0 ? absl::OkStatus() : absl::AbortedError("");  // already reported
     };
   });
 }

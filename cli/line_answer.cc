@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/line_answer.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxLabels = 3;
 
-// A batch of one sample, padded: `front` symbols, then those of `text`.
+// A batch of one padded sample: the symbols `front`, then those of `text`.
 absl::StatusOr<SampleBatch> OneSample(const JobConfig& config, const Tokenizer& tokenizer,
                                       std::vector<int32_t> front, const std::string& text) {
   ASSIGN_OR_RETURN(const std::string_view side, SideOfLine(text));
@@ -54,7 +55,7 @@ absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& token
   std::vector<int32_t> target;
   for (uint32_t position = 0; position < config.model().context(); ++position) {
     loaded.model().Logits(MicroBatchOf(batch), static_cast<int>(position), logits);
-    // Neither the begin symbol nor what the vocabulary has beyond the symbols of the data.
+    // Exclude the begin symbol, and vocabulary entries beyond the symbols of the data.
     logits[static_cast<size_t>(begin)] = -std::numeric_limits<float>::infinity();
     const auto likeliest = std::max_element(logits.begin(), logits.begin() + end + 1);
     const auto next = static_cast<int32_t>(likeliest - logits.begin());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/loaded_model.h"
 
 #include <utility>
@@ -6,9 +7,10 @@
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "model/finite_weights.h"
 #include "model/job_model.h"
 #include "model/layout.h"
+#include "model/transformer/create_model.h"
+#include "model/transformer/finite_weights.h"
 
 namespace tug {
 
@@ -33,7 +35,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   ModelOptions options = ModelOptionsOf(config);
   options.max_micro_batch = max_micro_batch;
   options.inference = true;
-  ASSIGN_OR_RETURN(loaded->model_, Model::Create(options, loaded->pool_));
+  ASSIGN_OR_RETURN(loaded->model_, CreateModel(options, loaded->pool_));
   const BlockTable& blocks = loaded->model_->blocks();
   if (!google::protobuf::util::MessageDifferencer::Equals(blocks, reader.manifest().blocks())) {
     return absl::FailedPreconditionError(
@@ -51,7 +53,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   return loaded;
 }
 
-// As the job's workers had them: what they pulled as bf16 was rounded, vectors and embeddings too.
+// Binds the weights as the job's workers did: pulled as bf16 means rounded, vectors and embeddings
+// included.
 void LoadedModel::Bind(int block, const AlignedBuffer& weights) {
   const bool rounded = config().train().precision() == TrainConfig::BF16 &&
                        config().comm().pull_format() == CommConfig::BF16;

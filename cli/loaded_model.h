@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CLI_LOADED_MODEL_H_
 #define TUG_CLI_LOADED_MODEL_H_
 
@@ -7,19 +8,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/lease.h"
-#include "base/thread_pool.h"
+#include "base/cpu/thread_pool.h"
+#include "base/memory/lease.h"
 #include "kernels/bf16.h"
 #include "model/model.h"
 #include "proto/manifest.pb.h"
 
 namespace tug {
 
-// A model with the weights of a checkpoint, for inference. Owned by one thread.
+// A model with a checkpoint's weights, for inference. Owned by one thread.
 class LoadedModel {
  public:
-  // `from`: as FindCheckpoint takes it. Errors: those of FindCheckpoint, CheckpointReader,
-  // Model::Create and CheckFinite.
+  // `from`: a path for FindCheckpoint. Errors: those of FindCheckpoint, CheckpointReader,
+  // CreateModel and CheckFinite.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& from, int threads,
                                                            int max_micro_batch);
 
@@ -41,7 +42,7 @@ class LoadedModel {
   const Manifest manifest_;
   ThreadPool pool_;
   std::vector<AlignedBuffer> weights_;               // by block
-  std::vector<std::vector<kernels::Bf16>> rounded_;  // by block, where workers pulled them so
+  std::vector<std::vector<kernels::Bf16>> rounded_;  // by block, if workers pulled bf16
   std::unique_ptr<Model> model_;
 };
 

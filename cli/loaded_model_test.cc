@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/loaded_model.h"
 
 #include <limits>
@@ -15,7 +16,7 @@ using ::testing::HasSubstr;
 
 class LoadedModelTest : public HuggingFaceTest {};
 
-// For tug eval and tug sample.
+// Used by tug eval and tug sample.
 TEST_F(LoadedModelTest, RefusesWeightsThatAreNotFinite) {
   const JobConfig job = TinyJob();
   EXPECT_TRUE(LoadedModel::Load(WriteCheckpoint(job), 1, 1).ok());

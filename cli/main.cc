@@ -1,4 +1,5 @@
-// tug: one binary, one subcommand per thing it does. Exit codes: 0 done, 1 failed, 2 wrong usage.
+// SPDX-License-Identifier: Apache-2.0
+// tug: one binary, one subcommand per task. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 #include <cstdlib>
 #include <exception>
@@ -10,14 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/standard_error.h"
-#include "cli/commands.h"
 #include "cli/doctor_command.h"
-#include "cli/last_words.h"
-#include "cli/log_format.h"
-#include "cli/number_options.h"
-#include "cli/standard_streams.h"
-#include "cli/version.h"
 #include "google/protobuf/stubs/logging.h"
+#include "process/commands.h"
+#include "process/last_words.h"
+#include "process/log_format.h"
+#include "process/number_options.h"
+#include "process/standard_streams.h"
+#include "process/version.h"
 
 namespace {
 
@@ -29,8 +30,7 @@ int Fail(const std::string& message, int code) {
   return code;
 }
 
-// Of a command that failed: relative paths lead nowhere in a folder that is gone, whatever else its
-// message says.
+// Extends a failed command's message if the working folder is gone, since relative paths then fail.
 std::string WithLostFolder(absl::string_view message) {
   std::error_code error;
   const bool known = !std::filesystem::current_path(error).empty();
@@ -49,7 +49,7 @@ int RunChosen(const tug::Command& chosen) {
   }
 }
 
-// `word`: the first of the command line, empty if there is none.
+// `word`: the first argument, empty if there is none.
 int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& word) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string help = "tug";
@@ -63,12 +63,11 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
 }
 
 int Run(int argc, char** argv) {
-  // The own lines of gRPC and protobuf would stand between ours; whoever wants gRPC's sets the
-  // variable.
+  // Silence the messages of gRPC and protobuf; a user who wants gRPC's sets the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   google::protobuf::SetLogHandler(nullptr);
-  // Debian's Abseil looks for cycles in the order of locks, under a lock of its own, whenever one
-  // is taken. Tests keep that.
+  // Debian's Abseil checks the lock order for cycles, under a global lock, whenever a lock is
+  // taken. Tests keep that check.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 
   if (const absl::Status chosen = tug::ChooseLogFormat(); !chosen.ok()) {

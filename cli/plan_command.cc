@@ -1,4 +1,5 @@
-// tug plan: what a model needs on a cluster, by formula (docs/plan.md).
+// SPDX-License-Identifier: Apache-2.0
+// tug plan: computes what a model needs on a cluster (docs/plan.md).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,20 +15,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "cli/bench_table.h"
-#include "cli/commands.h"
-#include "cli/plan_job.h"
-#include "cli/plan_options.h"
-#include "cli/plan_presets.h"
-#include "cli/plan_sections.h"
-#include "cli/plan_table.h"
-#include "experiment/link_plan.h"
+#include "bench/bench_table.h"
+#include "experiment/measures/link_plan.h"
 #include "nlohmann/json.hpp"
+#include "plan/tables/plan_job.h"
+#include "plan/tables/plan_options.h"
+#include "plan/tables/plan_presets.h"
+#include "plan/tables/plan_sections.h"
+#include "plan/tables/plan_table.h"
+#include "process/commands.h"
 
 namespace tug {
 namespace {
 
-// They keep counts exact in a double, and layouts small.
+// Limits that keep counts exact in a double, and layouts small.
 constexpr double kMostParameters = 1e14, kMostTokens = 1e18, kMostGpus = 1e6, kMostLayers = 65536,
                  kMostWidth = 1 << 20, kMostVocabulary = 1e7, kMostContext = 1e8;
 
@@ -40,7 +41,7 @@ struct PlanArguments {
   std::optional<uint32_t> job_vocabulary;
 };
 
-// 7500000000 or 7.5e9, in a range; with `whole` without a fraction.
+// Accepts 7500000000 or 7.5e9 within a range; with `whole` no fraction.
 CLI::Validator Number(double least, double most, bool whole) {
   const auto check = [=](std::string& text) -> std::string {
     double value = 0;
@@ -93,7 +94,7 @@ absl::Status PlanAJob(const PlanArguments& arguments) {
   return Print(arguments, job.inputs, arguments.job_file, {}, &job.memory);
 }
 
-// Values for the options that the command line does not have.
+// Sets the options that the command line does not have.
 void ApplyPreset(CLI::App& command, const PlanPreset& preset) {
   for (const auto& [name, value] : preset.arguments) {
     CLI::Option* option = command.get_option(name);
@@ -103,7 +104,7 @@ void ApplyPreset(CLI::App& command, const PlanPreset& preset) {
   }
 }
 
-// The lectures' figures stand beside a preset as it is, or with options that change none of them.
+// Whether a preset keeps the lectures' figures: only options are given that change none of them.
 bool KeepsFigures(const CLI::App& command) {
   constexpr std::array kOthers = {"--preset", "--json",      "--servers",   "--memory-gb",
                                   "--link",   "--host-link", "--host-gpus", "--latency-us"};
@@ -132,7 +133,7 @@ Command PlanAModel(CLI::App& command, const std::shared_ptr<PlanArguments>& a) {
   return [=] { return Print(*a, a->inputs, name, lectures, nullptr); };
 }
 
-// A job says nothing of machines, so that no default does.
+// A job does not describe machines, so their options have no defaults.
 Command PlanTheJob(const CLI::App& command, const std::shared_ptr<PlanArguments>& a) {
   PlanOptions& o = a->inputs;
   if (command.count("--tflops") == 0) o.tflops = 0;
@@ -143,7 +144,7 @@ Command PlanTheJob(const CLI::App& command, const std::shared_ptr<PlanArguments>
   return [a] { return PlanAJob(*a); };
 }
 
-// Options of a model and of its training, which a job file says by itself.
+// Options of a model and of its training, which a job file sets itself.
 void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
   const auto add = [&](const char* name, auto& to, const CLI::Validator& form, const char* what) {
     return command.add_option(name, to, what)->transform(form)->excludes(job);
@@ -184,7 +185,8 @@ void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
       ->capture_default_str();
 }
 
-// Of machines, and what only a job's text knows: with a job too, which has no defaults of them.
+// Options of machines, and of what only a job's text determines; allowed with a job, but then
+// without defaults.
 void AddMachineOptions(CLI::App& command, PlanOptions& o) {
   const auto add = [&](const char* name, auto& to, const CLI::Validator& form, const char* what) {
     return command.add_option(name, to, what)->transform(form)->capture_default_str();

@@ -1,4 +1,5 @@
-// tug replay: a recorded run of asynchronous training, computed again to the same bits.
+// SPDX-License-Identifier: Apache-2.0
+// tug replay: computes a recorded run of asynchronous training again, to the same bits.
 
 #include <cstdio>
 #include <functional>
@@ -11,22 +12,22 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
+#include "base/cpu/thread_pool.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
-#include "base/thread_pool.h"
 #include "base/time_source.h"
+#include "blocks/segment_table.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/commands.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
-#include "exchange/segment_table.h"
+#include "process/commands.h"
 #include "recorded/checkpoint_values.h"
 #include "recorded/gradients.h"
 #include "recorded/recorded_run.h"
 #include "recorded/reexecution.h"
-#include "server/order_log.h"
+#include "server/sync/order_log.h"
 
 namespace tug {
 namespace {
@@ -62,7 +63,7 @@ absl::Status CheckFits(const RecordedRun& recorded, const JobConfig& config,
       " and ", table.size(), ": they are not of one job"));
 }
 
-// On a terminal in one line, else a line now and then.
+// Progress: on a terminal in one line, otherwise a line now and then.
 class ProgressSays {
  public:
   explicit ProgressSays(size_t all) : all_(all) {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -7,17 +8,17 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
 #include "cli/line_answer.h"
 #include "cli/loaded_model.h"
-#include "cli/standard_streams.h"
 #include "cli/token_picker.h"
 #include "cli/token_text.h"
-#include "data/tokenizer.h"
-#include "model/generator.h"
+#include "data/text/tokenizer.h"
+#include "model/transformer/generator.h"
+#include "process/commands.h"
+#include "process/standard_streams.h"
 
 namespace tug {
 namespace {
@@ -30,7 +31,7 @@ struct SampleCommand {
   bool stats = false;
 };
 
-// Text has to begin with something: a new line, or, if the model has never seen one, its first
+// Text must begin with something: a new line, or, if the model has never seen one, its first
 // symbol.
 absl::StatusOr<std::vector<int32_t>> Beginning(const Tokenizer& tokenizer,
                                                const std::string& prompt) {
@@ -75,7 +76,7 @@ absl::Status WriteText(const SampleCommand& command, LoadedModel& model,
   const double reading_seconds = reading.seconds();
   const Stopwatch writing;
   for (uint64_t i = 0; i < command.tokens; ++i) {
-    // What the vocabulary has beyond the tokenizer's symbols stands for nothing.
+    // Vocabulary entries beyond the tokenizer's symbols have no text.
     const int32_t next = PickToken(logits.first(tokenizer.symbols()), command.pick, i);
     ASSIGN_OR_RETURN(const std::string piece, text.Add(next));
     RETURN_IF_ERROR(Show(piece));

@@ -1,4 +1,5 @@
-#include "cli/job_arguments.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "process/job_arguments.h"
 #include "server/daemon.h"
 
 #include <memory>
@@ -8,13 +9,13 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
-#include "cli/environment.h"
-#include "cli/keys_argument.h"
-#include "cli/log_format.h"
-#include "cli/rank_environment.h"
-#include "cli/route.h"
-#include "proto/control_client.h"
+#include "control/control_client.h"
+#include "launch/rank_environment.h"
+#include "launch/route.h"
+#include "process/commands.h"
+#include "process/environment.h"
+#include "process/keys_argument.h"
+#include "process/log_format.h"
 #include "security/security_rules.h"
 
 namespace tug {
@@ -22,7 +23,7 @@ namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
 
-// Of this host, toward the coordinator.
+// Address of this host on the route to the coordinator.
 absl::StatusOr<std::string> AddressToListenOn(const std::string& coordinator,
                                               const std::vector<std::string>& interfaces) {
   ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(coordinator));

@@ -1,4 +1,6 @@
-// tug simulate: what a job would do on machines that there need not be; simulate_faults.cc.
+// SPDX-License-Identifier: Apache-2.0
+// tug simulate: predicts a job's steps on hypothetical machines. `tug simulate faults` is in
+// cli/simulate_faults.cc.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -10,25 +12,25 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/files/text_file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
-#include "cli/commands.h"
-#include "cli/policy_names.h"
 #include "cli/simulate_faults.h"
-#include "cli/standard_streams.h"
-#include "coordinator/replay_setup.h"
-#include "experiment/link_plan.h"
-#include "model/replay_profile.h"
-#include "proto/job_config.h"
-#include "proto/text_proto.h"
-#include "simulate/scheduling.h"
+#include "config/job_config.h"
+#include "config/text_proto.h"
+#include "coordinator/service/replay_setup.h"
+#include "experiment/measures/link_plan.h"
+#include "model/replay/replay_profile.h"
+#include "process/commands.h"
+#include "process/policy_names.h"
+#include "process/standard_streams.h"
+#include "simulate/schedule/scheduling.h"
 
 namespace tug {
 namespace {
 
 constexpr uint32_t kMostWorkers = 4096;
 constexpr uint32_t kMostServers = 1024;
-constexpr double kMostChunks = 2e10;  // of one prediction: about an hour
+constexpr double kMostChunks = 2e10;  // per prediction: about an hour
 
 struct SchedulingArguments {
   std::string job_file;
@@ -65,7 +67,7 @@ absl::Status CheckRange(const char* option, const std::vector<uint32_t>& values,
   return absl::OkStatus();
 }
 
-// One after the other; a single value goes with every one of the other list.
+// Pairs the two lists; a single value is paired with every value of the other list.
 absl::StatusOr<std::vector<ClusterSize>> SizesOf(const SchedulingArguments& a,
                                                  const ClusterConfig& job) {
   RETURN_IF_ERROR(CheckRange("--workers", a.workers, kMostWorkers));
@@ -87,7 +89,7 @@ absl::StatusOr<std::vector<ClusterSize>> SizesOf(const SchedulingArguments& a,
   return sizes;
 }
 
-// The job on a cluster of another size; every worker carries as many virtual workers as before.
+// The job on a cluster of another size; the number of virtual workers per worker stays.
 JobConfig Resized(JobConfig job, ClusterSize size) {
   ClusterConfig& cluster = *job.mutable_cluster();
   const uint32_t each = (cluster.virtual_workers() + cluster.workers() - 1) / cluster.workers();
@@ -97,7 +99,7 @@ JobConfig Resized(JobConfig job, ClusterSize size) {
   return job;
 }
 
-// Whoever asks for what takes very long hears of it before anything is worked out.
+// Refuses a simulation that would take very long before it starts.
 absl::Status CheckCost(const JobConfig& job, const SimulatedHosts& hosts) {
   ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(job, hosts));
   if (chunks <= kMostChunks) return absl::OkStatus();
@@ -108,7 +110,7 @@ absl::Status CheckCost(const JobConfig& job, const SimulatedHosts& hosts) {
       cluster.workers(), cluster.servers(), chunks, kMostChunks));
 }
 
-// A job on a cluster of one size, and what no schedule of it beats.
+// A job on a cluster of one size, and the lower bound of any schedule.
 struct SizedJob {
   JobConfig job;
   SchedulingPrediction bound;
@@ -127,7 +129,7 @@ absl::StatusOr<std::vector<SizedJob>> SizedJobs(const SchedulingArguments& a, co
   return jobs;
 }
 
-// Row by row, as they are worked out.
+// Prints each row when it is computed.
 absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& sized,
                               const SimulatedHosts& hosts) {
   const double bound = sized.bound.step_seconds;
@@ -150,8 +152,8 @@ absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& size
   return absl::OkStatus();
 }
 
-// With its profile. A server is not this machine: its lanes do not follow from the cores there are
-// here.
+// Loads the job with its profile. Its servers are other machines, so the default of lanes must not
+// depend on this machine's cores.
 absl::StatusOr<JobConfig> LoadReplayJob(const SchedulingArguments& a) {
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(a.job_file, kJobFileLimitBytes));
   JobConfig written;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/simulate_faults.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
-#include "cli/standard_streams.h"
+#include "process/standard_streams.h"
 #include "simulate/fault_run.h"
 #include "simulate/scenario.h"
 
@@ -26,7 +27,7 @@ namespace {
 
 constexpr uint64_t kMostRuns = 100'000'000;
 constexpr uint32_t kMostJobs = 1024;
-constexpr uint64_t kMostShown = 10;  // runs with violations, in full
+constexpr uint64_t kMostShown = 10;  // runs with violations to print in full
 
 struct FaultArguments {
   uint64_t seed = 1;
@@ -65,7 +66,7 @@ std::string ReplayCommand(const FaultArguments& a, uint64_t seed) {
                       a.plant.empty() ? "" : absl::StrCat(" --plant ", a.plant));
 }
 
-// What all runs have come to.
+// Result of all runs.
 class Summary {
  public:
   Summary(const FaultArguments& a, uint32_t jobs) : a_(a), jobs_(jobs) {}
@@ -110,7 +111,7 @@ class Summary {
       std::printf("seed %lu: %s\n", outcome.seed, violation.c_str());
     }
     std::printf("  replay: %s\n", ReplayCommand(a_, outcome.seed).c_str());
-    FlushResults().IgnoreError();  // an error shows at the end
+    FlushResults().IgnoreError();  // an error is reported at the end
   }
   void ShowProgress() {
     const absl::Time now = SteadyNow();
@@ -141,7 +142,7 @@ absl::Status TraceOne(const FaultArguments& a, PlantedBug plant, Conjunction con
   const FaultOutcome outcome =
       FaultRunner().Run(scenario, plant, [](absl::Duration at, const std::string& text) {
         std::printf("%9.3f s  %s\n", absl::ToDoubleSeconds(at), text.c_str());
-        FlushResults().IgnoreError();  // an error shows at the end
+        FlushResults().IgnoreError();  // an error is reported at the end
       });
   if (outcome.violations.empty()) {
     std::printf("\nno violation\n");

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_CLI_SIMULATE_FAULTS_H_
 #define TUG_CLI_SIMULATE_FAULTS_H_
 
-#include "cli/commands.h"
+#include "process/commands.h"
 
 namespace tug {
 
-// tug simulate faults: whole jobs in virtual time, with faults drawn from seeds.
+// tug simulate faults: complete jobs in virtual time, with faults drawn from seeds.
 void AddSimulateFaults(CLI::App& simulate, Command& chosen);
 
 }  // namespace tug

@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
-#include "cli/coordinator_query.h"
-#include "cli/job_arguments.h"
-#include "cli/status_text.h"
-#include "cli/status_watch.h"
-#include "coordinator/progress_line.h"
-#include "coordinator/watch_text.h"
-#include "proto/control_client.h"
+#include "cli/watch/status_text.h"
+#include "cli/watch/status_watch.h"
+#include "control/control_client.h"
+#include "coordinator/observe/progress_line.h"
+#include "coordinator/observe/watch_text.h"
+#include "process/commands.h"
+#include "process/coordinator_query.h"
+#include "process/job_arguments.h"
 
 namespace tug {
 namespace {

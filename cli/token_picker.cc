@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/token_picker.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ double TotalOf(std::span<const Candidate> candidates) {
                          [](double sum, const Candidate& c) { return sum + c.probability; });
 }
 
-// Keeps the fewest first candidates that sum to at least top_p of all.
+// Keeps the fewest first candidates that sum to at least top_p of the total.
 void CutToTopP(double top_p, std::vector<Candidate>& candidates) {
   if (top_p >= 1) return;
   const double wanted = top_p * TotalOf(candidates);

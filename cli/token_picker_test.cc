@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/token_picker.h"
 
 #include <cmath>
@@ -47,7 +48,7 @@ TEST(PickToken, FollowsTheSoftmax) {
   }
 }
 
-// Of a random distribution with many ties.
+// Logits of a random distribution with many ties.
 std::vector<float> SomeLogits(uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> logits(50);
@@ -109,7 +110,7 @@ TEST(PickToken, DrawsOnlyFromTheTopP) {
   for (uint64_t position = 0; position < 1000; ++position) {
     const PickOptions options{.temperature = 1, .top_k = 0, .top_p = 0.6, .seed = 5};
     const int32_t token = PickToken(kLogits, options, position);
-    EXPECT_TRUE(token == 1 || token == 3) << token;  // of probability 0.40 each
+    EXPECT_TRUE(token == 1 || token == 3) << token;  // probability 0.40 each
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/token_text.h"
 
 #include <algorithm>
@@ -5,14 +6,15 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "data/utf8.h"
+#include "data/text/utf8.h"
 
 namespace tug {
 namespace {
 
 // More tokens than any tokenizer looks back.
 constexpr size_t kWindow = 8;
-// Decoding is in proportion to the window: it is shortened now and then, not with every token.
+// Decoding time is proportional to the window, which is shortened occasionally, not with every
+// token.
 constexpr size_t kLongestWindow = 4 * kWindow;
 constexpr char32_t kReplacement = 0xFFFD;
 constexpr std::string_view kReplacementUtf8 = "\xEF\xBF\xBD";
@@ -28,8 +30,8 @@ std::string WithoutInvalidBytes(std::string_view text) {
   return valid;
 }
 
-// The end of what later tokens cannot change. A tokenizer may itself have put U+FFFD for each byte
-// of a code point that is not complete.
+// End of the text that later tokens cannot change. A tokenizer may itself have written U+FFFD for
+// each byte of an incomplete code point.
 size_t EndOfComplete(std::string_view text) {
   text = text.substr(0, WholeCodePoints(text));
   for (int i = 0; i < 3 && text.ends_with(kReplacementUtf8); ++i) {

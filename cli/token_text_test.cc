@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/token_text.h"
 
 #include <random>
@@ -5,13 +6,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "data/utf8.h"
+#include "data/text/utf8.h"
 #include "gtest/gtest.h"
 
 namespace tug {
 namespace {
 
-// Token t is the bytes pieces[t].
+// Token t stands for the bytes pieces[t].
 class PieceTokenizer : public Tokenizer {
  public:
   explicit PieceTokenizer(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
@@ -37,8 +38,8 @@ class PieceTokenizer : public Tokenizer {
   const std::vector<std::string> pieces_;
 };
 
-// As SentencePiece: the first word of a text has no space before it, and bytes that are not a whole
-// code point are replaced.
+// Like SentencePiece: the first word of a text has no leading space, and bytes that are not a
+// complete code point are replaced.
 class WordTokenizer : public PieceTokenizer {
  public:
   using PieceTokenizer::PieceTokenizer;
@@ -65,7 +66,7 @@ std::vector<std::string> AllBytes() {
   return pieces;
 }
 
-// What Add returned for each byte of `text`, joined by '|'.
+// Add's results for each byte of `text`, joined by '|'.
 std::string Shown(std::string_view text, bool finish = true) {
   const PieceTokenizer tokenizer(AllBytes());
   TokenText shown(tokenizer);

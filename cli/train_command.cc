@@ -1,20 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
-#include "cli/job_arguments.h"
-#include "cli/job_security.h"
-#include "cli/keys_argument.h"
-#include "cli/launcher.h"
-#include "cli/local_budget.h"
-#include "cli/local_job.h"
-#include "proto/job_config.h"
-#include "proto/placement_mode.h"
-#include "proto/sync_mode.h"
+#include "config/job_config.h"
+#include "config/placement_mode.h"
+#include "config/sync_mode.h"
+#include "launch/job_security.h"
+#include "launch/launcher.h"
+#include "launch/local_budget.h"
+#include "launch/local_job.h"
+#include "process/commands.h"
+#include "process/job_arguments.h"
+#include "process/keys_argument.h"
 
 namespace tug {
 namespace {
@@ -34,7 +35,7 @@ std::vector<std::string> TrainWordsToResume(const TrainArguments& train) {
 
 absl::Status Train(const TrainArguments& train) {
   const JobArguments& arguments = train.job;
-  // Mistakes in the configuration are found before any process is started.
+  // Detect configuration errors before any process is started.
   ASSIGN_OR_RETURN(const std::string text, ReadJobFile(arguments.job_file));
   ASSIGN_OR_RETURN(const JobConfig config,
                    ParseJobToStart(text, arguments.job_file, arguments.Overrides()));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/sysinfo.h>
 
 #include <algorithm>
@@ -8,33 +9,33 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/status_macros.h"
-#include "cli/commands.h"
-#include "cli/environment.h"
-#include "cli/gpu_share.h"
-#include "cli/job_arguments.h"
-#include "cli/keys_argument.h"
-#include "cli/rank_environment.h"
-#include "cli/route.h"
-#include "exchange/cuda_encoder.h"
-#include "kernels/device.h"
-#include "model/multi_gpu_model.h"
-#include "proto/control_client.h"
+#include "control/control_client.h"
+#include "exchange/encode/cuda_encoder.h"
+#include "kernels/cuda/device/device.h"
+#include "launch/gpu_share.h"
+#include "launch/rank_environment.h"
+#include "launch/route.h"
+#include "model/gpu/multi_gpu_model.h"
+#include "process/commands.h"
+#include "process/environment.h"
+#include "process/job_arguments.h"
+#include "process/keys_argument.h"
 #include "worker/daemon.h"
 
 namespace tug {
 namespace {
 
-// Which of the host's GPUs the worker takes, as it is told.
+// GPUs of the host that this worker uses.
 struct GpuChoice {
   std::vector<int> numbers = {0};
-  bool numbered = false;  // `numbers` were told
-  std::string share;      // in place of numbers; of those that there are
+  bool numbered = false;  // `numbers` come from --gpu
+  std::string share;      // "I/N" of the host's GPUs; replaces `numbers`
 };
 
-// Of a share no more than a micro-batch has samples: the others would compute nothing. Number 0
-// where there is none: the error says why.
+// Uses at most one GPU of a share per sample of a micro-batch: others would idle. {0} on a host
+// without GPUs, so that opening it reports the reason.
 std::vector<int> NumbersOf(const GpuChoice& choice, int max_micro_batch) {
   const std::optional<GpuShare> share = ParseGpuShare(choice.share);
   if (!share.has_value()) return choice.numbers;
@@ -44,14 +45,14 @@ std::vector<int> NumbersOf(const GpuChoice& choice, int max_micro_batch) {
   return numbers;
 }
 
-// Of an IPv6 coordinator: metrics are answered on this host only.
+// Address to serve metrics on; loopback if the coordinator's is IPv6.
 std::string MetricsHost(const std::string& coordinator) {
   const absl::StatusOr<HostPort> peer = ParseHostPort(coordinator);
   if (!peer.ok()) return "127.0.0.1";
   return AddressTowardHost(peer->host).value_or("127.0.0.1");
 }
 
-// What the command line says of a worker.
+// Arguments of `tug worker`.
 struct WorkerCommand {
   WorkerOptions options;
   KeysArgument keys;
@@ -59,10 +60,10 @@ struct WorkerCommand {
   std::string core_share;
 };
 
-// Cores that another launcher has given this very process are not divided again.
+// False: another launcher has already restricted this process to its cores; do not divide them.
 bool HasAllCores() { return static_cast<int>(ReadCpuBudget().cores.size()) >= get_nprocs(); }
 
-// Launchers of tug say by flags which worker of its host this is, others by the environment.
+// Reads rank and shares of this worker: from flags of tug's launchers, else from the environment.
 absl::Status ReadPlace(WorkerCommand& command) {
   const Environment environment = ReadEnvironment();
   WorkerOptions& options = command.options;

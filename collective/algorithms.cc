@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/algorithms.h"
 
 #include <array>
 
 #include "base/check.h"
-#include "collective/binary_tree.h"
-#include "collective/grid.h"
-#include "collective/halving_doubling.h"
-#include "collective/hierarchical.h"
 #include "collective/link_simulation.h"
-#include "collective/mesh_2d.h"
-#include "collective/recursive_doubling.h"
-#include "collective/ring.h"
-#include "collective/topology.h"
-#include "collective/torus.h"
+#include "collective/network/topology.h"
+#include "collective/schedules/binary_tree.h"
+#include "collective/schedules/grid.h"
+#include "collective/schedules/halving_doubling.h"
+#include "collective/schedules/hierarchical.h"
+#include "collective/schedules/mesh_2d.h"
+#include "collective/schedules/recursive_doubling.h"
+#include "collective/schedules/ring.h"
+#include "collective/schedules/torus.h"
 
 namespace tug {
 namespace {
@@ -20,12 +21,12 @@ namespace {
 using Settings = AllReduceSettings;
 
 constexpr uint32_t kMostParts = 256;
-// Costs closer than this, relatively, are the same: sums of the same terms in another order.
+// Relative tolerance for equal costs: sums of the same terms in different orders.
 constexpr double kSame = 1e-9;
 
 bool CostsLess(double seconds, double than) { return seconds < than * (1 - kSame); }
 
-// An algorithm without settings.
+// Adapts an algorithm without settings.
 template <CollectiveSchedule (*schedule)(uint32_t, uint32_t)>
 CollectiveSchedule Plain(uint32_t rank, uint32_t world, const Settings&) {
   return schedule(rank, world);
@@ -35,7 +36,7 @@ double PlainSeconds(const LinkCost& link, uint32_t world, uint64_t bytes, const 
   return seconds(link, world, bytes);
 }
 
-// One that is pipelined.
+// Adapts a pipelined algorithm.
 template <CollectiveSchedule (*schedule)(uint32_t, uint32_t, uint32_t)>
 CollectiveSchedule InParts(uint32_t rank, uint32_t world, const Settings& settings) {
   return schedule(rank, world, settings.parts);
@@ -60,7 +61,7 @@ double HierarchicalSeconds(const LinkCost& link, uint32_t world, uint64_t bytes,
                                       settings.chunk_bytes, bytes);
 }
 
-// A host a row, if hosts of several ranks are full; else the most square grid.
+// One host per row if hosts have several ranks and are full; else the most square grid.
 std::array<uint32_t, 2> Sides2d(uint32_t world, const Settings& settings) {
   const uint32_t row = settings.ranks_per_host;
   if (row > 1 && world % row == 0) return {row, world / row};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/algorithms.h"
 
 #include <gtest/gtest.h>
@@ -8,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "collective/grid.h"
-#include "collective/ring.h"
+#include "collective/schedules/grid.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 namespace {
 
 constexpr LinkCost kGigabit{50e-6, 8e-9, 0.25e-9};
-// One second a message; one a byte; one a byte that is summed.
+// One second per message; per byte; per summed byte.
 constexpr LinkCost kMessages{1, 0, 0}, kBytes{0, 1, 0}, kSummed{0, 0, 1};
 
 double Seconds(const char* name, const LinkCost& link, uint32_t world, uint64_t bytes,
@@ -51,7 +52,7 @@ TEST(AllReduceAlgorithms, HaveTheRoundsOfTheirPapers) {
   EXPECT_EQ(Seconds("recursive_doubling", kMessages, 8, 1), 3);
   EXPECT_EQ(Seconds("recursive_doubling", kMessages, 6, 1), 4);
   EXPECT_EQ(Seconds("torus_2d", kMessages, 16, 1), 12);
-  EXPECT_EQ(Seconds("torus_2d", kMessages, 7, 1), 12);  // the ring
+  EXPECT_EQ(Seconds("torus_2d", kMessages, 7, 1), 12);  // a ring
   EXPECT_EQ(Seconds("torus_3d", kMessages, 27, 1), 12);
   EXPECT_EQ(Seconds("mesh_2d", kMessages, 16, 1), 12);
   EXPECT_EQ(Seconds("binary_tree", kMessages, 7, 1), 8);
@@ -79,7 +80,7 @@ TEST(AllReduceAlgorithms, SendAndSumTheBytesOfTheirPapers) {
   EXPECT_DOUBLE_EQ(Seconds("torus_2d", kSummed, 16, 1600), 1500);
 }
 
-// Two rounds each way; the last one up and the first one down, but for a chunk.
+// Two rounds each way; the last round up and the first one down overlap, except for a chunk.
 TEST(AllReduceAlgorithms, OneHostsBroadcastOverlapsWithItsReduceInChunks) {
   AllReduceSettings settings{.ranks_per_host = 4, .chunk_bytes = 100, .within_host = kBytes};
   EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 4, 1600, settings), 6400 - 1500);
@@ -110,17 +111,17 @@ TEST(PickAllReduce, TakesDoublingForSmallAndHalvingDoublingForLargeBuffersOfAPow
 
 TEST(PickAllReduce, TakesRingsForLargeBuffersOfOtherWorlds) {
   EXPECT_EQ(Picked(7, 64 << 20), "ring");
-  EXPECT_EQ(Picked(6, 64 << 20), "torus_2d");  // the ring's bytes in fewer rounds
+  EXPECT_EQ(Picked(6, 64 << 20), "torus_2d");  // the bytes of a ring in fewer rounds
 }
 
-// Below `bytes` the one, above the other.
+// Below `bytes` one algorithm is picked, above it the other.
 void ExpectChange(uint32_t world, double bytes, const std::string& below,
                   const std::string& above) {
   EXPECT_EQ(Picked(world, static_cast<uint64_t>(bytes * 0.99)), below) << world;
   EXPECT_EQ(Picked(world, static_cast<uint64_t>(bytes * 1.01)), above) << world;
 }
 
-// The sizes of docs/collectives.md, from the formulas set equal.
+// The sizes of docs/collectives.md, where two formulas are equal.
 TEST(PickAllReduce, ChangesWhereTheFormulasMeet) {
   const LinkCost& g = kGigabit;
   const double ring = 2 * g.beta + g.gamma;
@@ -148,7 +149,7 @@ TEST(PickAllReduce, TakesTheFirstOfThoseThatCostTheSame) {
   EXPECT_EQ(PickAllReduce({}, 8, 1 << 20, {}).algorithm, &AllReduceAlgorithms()[0]);
 }
 
-// From one byte to 1 GiB, in steps of 1%: which are picked, in order, without repetitions.
+// Algorithms picked from one byte to 1 GiB in steps of 1%, in order, without repeats.
 std::vector<std::string> Regimes(const LinkCost& link, uint32_t world) {
   std::vector<std::string> regimes;
   for (double bytes = 1; bytes <= 1 << 30; bytes = std::ceil(bytes * 1.01)) {
@@ -159,7 +160,7 @@ std::vector<std::string> Regimes(const LinkCost& link, uint32_t world) {
   return regimes;
 }
 
-// Tori of 4, 8, 9 and 27 ranks cost what others cost, but for rounding.
+// Tori of 4, 8, 9 and 27 ranks cost as much as other algorithms, up to rounding.
 TEST(PickAllReduce, ChangesAFewTimesAndNeverBackAsBuffersGrow) {
   for (const LinkCost& link :
        {kGigabit, LinkCost{5e-6, 0.2e-9, 0.25e-9}, LinkCost{1e-6, 1e-9, 0}}) {
@@ -186,7 +187,7 @@ TEST(AllReduceSeconds, OfSeveralRanksAHostLetsThemShareItsPort) {
   EXPECT_NEAR(
       AllReduceSeconds(*FindAllReduce("recursive_doubling"), kGigabit, 8, 1 << 20, settings),
       doubling, 1e-9 * doubling);
-  // Reduce-scatter in the host, four rings of two hosts over one port, all-gather in the host.
+  // Reduce-scatter in the host, four rings of two hosts that share a port, all-gather in the host.
   const double torus = 3 * (ReduceSeconds(kWithin, bytes / 4) + SendSeconds(kWithin, bytes / 4)) +
                        4 * (ReduceSeconds(kGigabit, bytes / 8) + SendSeconds(kGigabit, bytes / 8));
   EXPECT_NEAR(AllReduceSeconds(*FindAllReduce("torus_2d"), kGigabit, 8, 1 << 20, settings), torus,
@@ -222,8 +223,8 @@ TEST(PickAllReduce, TakesHalvingDoublingBetweenWhereItHasFarFewerRoundsThanTheGr
             (std::set<uint32_t>{11, 13, 14, 17, 19, 21, 22, 23, 25, 26, 28, 29, 30, 31, 33}));
 }
 
-// Three hosts of four: few messages between them for small buffers, few rounds of all bytes within
-// them for large ones.
+// Three hosts of four: few messages between hosts for small buffers; for large ones, few rounds of
+// full buffers within hosts.
 TEST(PickAllReduce, TakesTheHierarchyAndThenATorusOfHostsWhereLinksWithinAHostAreFaster) {
   EXPECT_EQ(PickedOnHosts(12, 4 << 10), "hierarchical");
   EXPECT_EQ(PickedOnHosts(12, 16 << 20), "torus_2d");

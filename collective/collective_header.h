@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_COLLECTIVE_HEADER_H_
 #define TUG_COLLECTIVE_COLLECTIVE_HEADER_H_
 
-// What messages between ranks say. They travel in the wire header (proto/wire.h, kinds kElements,
-// kInCollective, kRankFailed and kClearToSend), in fields that are named for the exchange of
-// gradients: this is the only place that knows which field carries what (docs/wire_format.md).
+// Contents of messages between ranks. They travel in the wire header (proto/wire.h, kinds
+// kElements, kInCollective, kRankFailed and kClearToSend), in fields named for the exchange of
+// gradients. Only this file knows which field holds what (docs/wire_format.md).
 
 #include <cstdint>
 #include <string>
@@ -13,10 +14,10 @@
 
 namespace tug {
 
-// What a rank takes a collective to be. All of its ranks must say the same.
+// Shape of a collective as one rank sees it. Must be equal on all its ranks.
 struct CollectiveShape {
   uint64_t elements = 0;  // of the whole buffer
-  uint32_t type = 0;      // ElementType, or, from outside, anything
+  uint32_t type = 0;      // ElementType; any value if received
   uint32_t parts = 0;     // of its schedule
   uint32_t steps = 0;     // of its schedule
 
@@ -26,27 +27,27 @@ struct CollectiveShape {
 // "4096 FP32 elements in 2 parts and 2 steps"
 std::string CollectiveText(const CollectiveShape& shape);
 
-// What a message that belongs to a collective says: every kind except kRankFailed.
+// Fields of every message of a collective: all kinds except kRankFailed.
 struct CollectiveHeader {
   uint64_t number = 0;  // of the collective, in the order in which all ranks start them
   CollectiveShape shape;
-  bool over_network = false;   // how the sender reaches the receiver; both must say the same
-  uint32_t message = 0;        // kElements, kClearToSend: number of the message in the collective,
-                               // among those of its sender to this rank
+  bool over_network = false;   // how the sender reaches the receiver; both must agree
+  uint32_t message = 0;        // kElements, kClearToSend: index of the message among those of this
+                               // collective from its sender to this rank
   uint64_t first_element = 0;  // kElements
-  bool received = false;  // kClearToSend: the messages have been received; else they may be sent
+  bool received = false;  // kClearToSend: true: messages were received; false: they may be sent
 };
 
-// What a rank says before the first collective: that it is there (kInCollective).
+// Number in the greeting (kInCollective) that a rank sends before the first collective.
 inline constexpr uint64_t kNoCollective = ~uint64_t{0};
 
-// The number alone, which is looked at first.
+// Collective number alone, read before the other fields.
 inline uint64_t CollectiveOf(const WireHeader& header) { return header.clock; }
 
 void WriteCollectiveHeader(const CollectiveHeader& from, WireHeader& to);
 CollectiveHeader ReadCollectiveHeader(const WireHeader& header);
 
-// kRankFailed: which rank is at fault, and an absl::StatusCode as a number.
+// kRankFailed: the failed rank, and an absl::StatusCode as a number.
 struct RankFailure {
   uint32_t rank = 0;
   uint32_t code = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/collective_run.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ void CollectiveRun::Send(uint32_t send) {
   Peer& peer = peers_[message.peer];
   --peer.unsent;
   ++peer.unread;
-  peer.read_in_place = false;  // this message says as much
+  peer.read_in_place = false;  // this message implies the notice
   Lease payload;
   if (bytes.empty()) {
     own_reads_.push_back(send);
@@ -195,7 +196,7 @@ void CollectiveRun::Apply(uint32_t receive) {
   arrived.state = State::kStaged;
 }
 
-// Writes what the target is to hold, and lets go of the payload.
+// Writes the target's new contents to `to` and releases the payload.
 void CollectiveRun::WritePayload(uint32_t receive, std::byte* to) {
   Receive& arrived = receives_[receive];
   const PlannedMessage& message = plan_->receives[receive];
@@ -206,7 +207,7 @@ void CollectiveRun::WritePayload(uint32_t receive, std::byte* to) {
   } else {
     std::memcpy(to, from, arrived.payload.size_bytes());
   }
-  // For the reader of a copy nobody waits.
+  // A copied payload has no waiting sender.
   const bool waited_for =
       arrived.home == Home::kSender && arrived.payload.size_bytes() > kCopiedBytes;
   if (waited_for) peers_[message.peer].read_in_place = true;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_COLLECTIVE_TEST_SUPPORT_H_
 #define TUG_COLLECTIVE_COLLECTIVE_TEST_SUPPORT_H_
 
-// What tests of collectives sum, and what must come out.
+// Inputs and expected results for tests of collectives.
 
 #include <cstdint>
 #include <cstring>
@@ -9,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/lease.h"
+#include "base/memory/lease.h"
 #include "collective/collective_run.h"
 #include "collective/element_type.h"
 #include "kernels/bf16.h"
@@ -21,7 +22,7 @@ inline CollectiveBuffer BufferOf(const std::shared_ptr<AlignedBuffer>& memory, u
   return {memory, std::span(memory->data(), bytes)};
 }
 
-// Small whole numbers: sums of 33 ranks are exact in every type, in whatever order.
+// Small whole numbers: sums over 33 ranks are exact in every type and order.
 inline float ContributionOf(uint32_t rank, uint64_t element, uint64_t round) {
   return static_cast<float>((element * 7 + rank * 3 + round) % 8) - 3;
 }
@@ -39,7 +40,7 @@ inline void WriteElements(ElementType type, std::span<const float> values, std::
   }
 }
 
-// What a rank contributes, in the type's bytes.
+// Contribution of a rank, encoded in the type.
 inline std::vector<std::byte> Contribution(ElementType type, uint32_t rank, uint64_t elements,
                                            uint64_t round) {
   std::vector<float> values(elements);
@@ -49,7 +50,7 @@ inline std::vector<std::byte> Contribution(ElementType type, uint32_t rank, uint
   return bytes;
 }
 
-// What all ranks hold after an all-reduce.
+// Result of an all-reduce, the same on all ranks.
 inline std::vector<std::byte> ExactSum(ElementType type, uint32_t world, uint64_t elements,
                                        uint64_t round) {
   std::vector<float> values(elements);

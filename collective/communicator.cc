@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/communicator.h"
 
 #include <algorithm>
@@ -5,18 +6,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/spin.h"
+#include "base/cpu/spin.h"
 #include "base/status_macros.h"
-#include "collective/recursive_doubling.h"
+#include "collective/schedules/recursive_doubling.h"
 
 namespace tug {
 namespace {
 
-// Messages that are applied between looks for others.
+// Messages applied between two polls.
 constexpr int kWorkBetweenPolls = 4;
-// While a queue is full.
+// Poll timeout while a queue is full.
 constexpr absl::Duration kRetry = absl::Milliseconds(1);
-// For the notices of a failure to those whose queues are full.
+// Time to send the notices of a failure to ranks whose queues are full.
 constexpr absl::Duration kLeaving = absl::Milliseconds(100);
 
 }  // namespace
@@ -46,8 +47,8 @@ Communicator::Communicator(CommunicatorOptions options, Transport& transport)
           rank_, world(), transport.NewBuffer(MessageBoard::BoardBytes(world())))),
       links_(options.group.peers.size()) {}
 
-// A rank greets those below, over the connection that it has made, until they greet back. One that
-// is still in an earlier group ignores it, so it is said again.
+// A rank greets all lower ranks, over the connections it has made, until they greet back. It
+// repeats the greeting, since a rank still in an earlier group ignores it.
 absl::Status Communicator::Meet() {
   links_[rank_].met = true;
   const absl::Time deadline = time_.Now() + patience_;
@@ -85,9 +86,9 @@ absl::Status Communicator::Meet() {
   return absl::OkStatus();
 }
 
-// With our board, for who can read it.
+// Sends this rank's board too, if the receiver can read it.
 void Communicator::Greet(uint32_t rank) {
-  if (!links_[rank].waiting.empty()) return;  // there will be another occasion
+  if (!links_[rank].waiting.empty()) return;  // queue full: the greeting is repeated
   Outgoing greeting;
   greeting.to = group_.peer(rank);
   greeting.header = group_.Greeting();
@@ -105,8 +106,8 @@ void Communicator::TakeGreeting(uint32_t rank, Message greeting) {
   if (rank > rank_) Greet(rank);
 }
 
-// 1. All have all boards. Whoever learns it knows that all ranks have called SetAsleep.
-// 2. None of them is a copy, as of memory that could not be shared: copies stay asleep.
+// 1. All ranks have all boards. A rank that learns this knows that all have called SetAsleep.
+// 2. No board is a copy, as of memory that could not be shared: a copy stays asleep.
 absl::Status Communicator::AgreeOnBoard() {
   if (world() == 1) return absl::OkStatus();
   board_->SetAsleep(false);
@@ -133,7 +134,7 @@ absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuf
   const absl::Time begun = time_.Now();
   TakeAbort();
   if (begun >= next_tick_) {
-    Poll(/*wait=*/false);  // over a board, collectives come and go without
+    Poll(/*wait=*/false);  // board collectives may run for long without polling
     Tick(begun);
   }
   const absl::StatusOr<uint64_t> started = group_.Start(schedule, std::move(buffer), type, begun);
@@ -164,13 +165,13 @@ absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuf
 
 bool Communicator::WatchBoard() {
   const auto look = [this] { return group_.HasBoardWork(); };
-  // First without a fence and the clock, for who is as fast as we are.
+  // First check without a fence or the clock, in case the peers are as fast.
   if (SpinFor(time_, absl::InfinitePast(), absl::ZeroDuration(), look).has_value()) return true;
   group_.Nudge();
   return SpinFor(time_, time_.Now(), spin_, look).has_value();
 }
 
-// What is posted once the others can see that we sleep is told by a message.
+// Once peers can see that this rank sleeps, they announce new posts with a message.
 absl::Time Communicator::Wait(bool may_sleep) {
   if (!may_sleep || !group_.watches_board()) return Poll(may_sleep);
   board_->SetAsleep(true);
@@ -191,8 +192,8 @@ absl::Time Communicator::Poll(bool wait) {
   absl::Duration timeout = wait ? RankGroup::kTick : absl::ZeroDuration();
   if (waiting_messages_ > 0) timeout = std::min(timeout, kRetry);
   unflushed_ = false;
-  // One reading for all, made while a short message is on its way. Those that are waited for are
-  // then dated up to a tick early, which no timeout minds.
+  // One clock reading for all messages, taken while a short message is in flight. Messages that
+  // arrive during the wait are dated up to one tick early, which no timeout notices.
   const absl::Time now = time_.Now();
   bool any = false;
   transport_.Poll(timeout, [&](Message message) {
@@ -211,7 +212,7 @@ absl::Time Communicator::Poll(bool wait) {
 void Communicator::Send(Outgoing message) {
   const uint32_t rank = *group_.RankOf(message.to);
   Link& link = links_[rank];
-  if (message.header.kind == MessageKind::kRankFailed) {  // nothing else matters any more
+  if (message.header.kind == MessageKind::kRankFailed) {  // supersedes all waiting messages
     waiting_messages_ -= link.waiting.size();
     link.waiting.clear();
   }
@@ -243,7 +244,7 @@ void Communicator::Retry() {
   }
 }
 
-// ---- ranks that are gone ----
+// ---- lost ranks ----
 
 void Communicator::SetLost(uint32_t rank, std::string why) {
   Link& link = links_[rank];

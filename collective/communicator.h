@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_COMMUNICATOR_H_
 #define TUG_COLLECTIVE_COMMUNICATOR_H_
 
-// Collectives between processes, one after another, by calls that block:
+// Blocking collectives between processes, one at a time:
 //
 //   ASSIGN_OR_RETURN(auto communicator, Communicator::Create(options, *transport));
 //   auto buffer = transport->NewBuffer(bytes);  // read in place by peers on this host
 //   RETURN_IF_ERROR(communicator->Run(RingAllReduce(rank, world), {buffer, ...}, type));
 //
-// What is run, and what happens when a rank is lost, is RankGroup's (rank_group.h); this class
-// binds it to a transport and a clock. A rank connects to all ranks below it; those above connect
-// to it. Over TCP only who has something to send to a rank above learns by the connection that it
-// is gone; so of rank 0 nobody does. That it is gone is then noticed as silence (`timeout`), or, if
-// it had not come to the collective, after `patience`. In shared memory all notice at once.
+// RankGroup (rank_group.h) runs the collectives and handles lost ranks; this class binds it to a
+// transport and a clock. A rank connects to all ranks below it; those above connect to it. Over TCP
+// a broken connection is noticed only by a rank that sends to a higher one, so never for rank 0.
+// Otherwise a lost rank is found by its silence (`timeout`) or, if it had not joined the
+// collective, after `patience`. In shared memory all ranks notice at once.
 
 #include <atomic>
 #include <cstdint>
@@ -28,36 +29,36 @@
 #include "absl/time/time.h"
 #include "base/time_source.h"
 #include "collective/rank_group.h"
-#include "collective/schedule.h"
+#include "collective/schedules/schedule.h"
 #include "transport/transport.h"
 
 namespace tug {
 
 struct CommunicatorOptions {
   RankGroupOptions group;
-  std::vector<std::string> endpoints;  // by rank: where each listens, for Transport::Connect
+  std::vector<std::string> endpoints;  // by rank: address for Transport::Connect
 };
 
-// Used from one thread at a time, but for Abort. After an error it is of no use, and says so.
+// Used from one thread at a time, except Abort. After an error every call returns that error.
 class Communicator {
  public:
-  // Waits until all ranks are there, and has them agree on how to run short collectives, which
-  // takes two collectives. REQUIRES: `transport` outlives it, listens if there are ranks above, and
-  // is used by nobody else meanwhile (Wake and NewBuffer apart); all ranks below listen by now; and
-  // no earlier group over the transport had its job and number (`group`). Errors: as
-  // Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within `patience`); UNAVAILABLE
-  // (which was lost meanwhile). They are told to the ranks that can be reached.
+  // Waits for all ranks, then agrees with them on how to run short collectives, which takes two
+  // collectives. REQUIRES: `transport` outlives it, listens if there are higher ranks, and has no
+  // other user meanwhile (except Wake and NewBuffer); all lower ranks already listen; no earlier
+  // group over the transport had the same job and number (`group`). Errors: as Transport::Connect;
+  // DEADLINE_EXCEEDED (names a rank that did not come within `patience`); UNAVAILABLE (names a rank
+  // lost meanwhile). Reachable ranks get the error too.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options,
                                                               Transport& transport);
 
-  // Runs this rank's `schedule` on the buffer, together with the other ranks. When it returns OK,
-  // nobody reads the buffer. Where all ranks share memory it may wait for ranks that have nothing
-  // to send: until they have taken all but MessageBoard::kCells of this rank's short messages.
-  // Errors: as RankGroup's; after one, peers may be reading the buffer still: it must not be
-  // written while its `owner` has other users.
+  // Runs this rank's `schedule` on the buffer, together with the other ranks. On OK, no rank reads
+  // the buffer any longer. If all ranks share memory, Run may also wait for ranks that have nothing
+  // to send, until they have taken all but MessageBoard::kCells of this rank's short messages.
+  // Errors: as RankGroup's. After an error peers may still read the buffer: do not write it while
+  // its `owner` has other users.
   absl::Status Run(const CollectiveSchedule& schedule, CollectiveBuffer buffer, ElementType type);
 
-  // Ends the call in progress, and all later ones, on all ranks, with an error that names `rank`.
+  // Fails the call in progress and all later ones, on all ranks, with an error that names `rank`.
   // Thread-safe.
   void Abort(uint32_t rank, const std::string& why);
 
@@ -67,15 +68,15 @@ class Communicator {
  private:
   Communicator(CommunicatorOptions options, Transport& transport);
 
-  // How a rank is reached.
+  // Connection state of a rank.
   struct Link {
-    bool met = false;              // has greeted
+    bool met = false;              // its greeting has arrived
     bool shares_memory = false;    // as of the last tick
-    std::deque<Outgoing> waiting;  // for room in the queue
-    std::string lost;              // why, if the connection is
-    bool drained = false;          // a Poll since then has delivered nothing
+    std::deque<Outgoing> waiting;  // messages that wait for room in the queue
+    std::string lost;              // why the connection was lost; empty: it was not
+    bool drained = false;          // a Poll after the loss delivered nothing
 
-    // Lost, and what the rank had sent before has been taken.
+    // Lost, and all messages the rank had sent before have been handled.
     bool lost_for_good() const { return !lost.empty() && drained; }
   };
   struct Aborted {
@@ -88,16 +89,17 @@ class Communicator {
   void TakeGreeting(uint32_t rank, Message greeting);
   absl::Status AgreeOnBoard();
   absl::StatusOr<bool> AllSay(bool yes);
-  // Looks at the board until there is something to do, or for as long as one spins.
+  // Polls the board until there is work (true), or until the spin time is over (false).
   bool WatchBoard();
-  absl::Time Wait(bool may_sleep);  // for messages
+  absl::Time Wait(bool may_sleep);  // handles messages; sleeps only if `may_sleep`
   void Send(Outgoing message);
-  // Whether it is gone from our hands: sent, or of no use.
+  // Returns true if the message was sent, or dropped because the rank is lost; false: queue full.
   bool TrySend(uint32_t rank, const Outgoing& message);
   void Retry();
-  // Gives the notices of a failure a moment to leave.
+  // Gives the notices of a failure up to 100 ms to leave.
   void Leave();
-  // Messages at hand, then, if `wait`, those that come within a tick. Returns when it began.
+  // Handles pending messages and, if `wait`, those that arrive within a tick (1 ms while messages
+  // wait for room). Returns the time read before polling.
   absl::Time Poll(bool wait);
   void Tick(absl::Time now);
   void TakeAbort();
@@ -109,12 +111,12 @@ class Communicator {
   Transport& transport_;
   const RealTime time_;
   RankGroup group_;
-  std::unique_ptr<MessageBoard> board_;  // none if not all ranks share memory
+  std::unique_ptr<MessageBoard> board_;  // null if not all ranks share memory
   std::vector<Link> links_;              // by rank
   size_t waiting_messages_ = 0;          // of all links
-  bool unflushed_ = false;               // sent since the last Poll, and not through shared memory
+  bool unflushed_ = false;               // sent since the last Poll, not through shared memory
   absl::Time next_tick_ = absl::InfinitePast();
-  std::atomic<bool> any_aborted_ = false;  // so that who finds nothing needs no lock
+  std::atomic<bool> any_aborted_ = false;  // avoids the lock in the common case
   absl::Mutex mutex_;
   std::optional<Aborted> aborted_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,4 +1,5 @@
-// Whole groups in one process: a thread and a transport for each rank.
+// SPDX-License-Identifier: Apache-2.0
+// Whole groups in one process: one thread and transport per rank.
 
 #include "collective/communicator.h"
 
@@ -14,11 +15,11 @@
 #include "absl/synchronization/notification.h"
 #include "base/status_macros.h"
 #include "collective/algorithms.h"
-#include "collective/all_to_all.h"
-#include "collective/barrier.h"
-#include "collective/binomial_tree.h"
 #include "collective/collective_test_support.h"
-#include "collective/ring.h"
+#include "collective/schedules/all_to_all.h"
+#include "collective/schedules/barrier.h"
+#include "collective/schedules/binomial_tree.h"
+#include "collective/schedules/ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "transport/dual_transport.h"
@@ -33,7 +34,7 @@ enum class Path { kTcp, kSharedMemory, kMixed };
 
 constexpr uint64_t kChunkBytes = 16 << 10;
 
-// Ranks that are there and know one another.
+// Ranks with transports and communicators of one group.
 class Ranks {
  public:
   Ranks(Path path, uint32_t world, absl::Duration timeout = absl::Seconds(20),
@@ -63,7 +64,7 @@ class Ranks {
   Communicator& communicator(uint32_t rank) { return *communicators_[rank]; }
   CommunicatorOptions& options() { return options_; }
 
-  // Runs the body of every rank in a thread of its own, once all have met.
+  // Runs `body` in one thread per rank, once all ranks have met.
   void RunAll(const std::function<void(uint32_t rank)>& body) {
     InThreads([&](uint32_t rank) {
       if (communicators_[rank] != nullptr) return;
@@ -73,7 +74,7 @@ class Ranks {
     if (!::testing::Test::HasFailure()) InThreads(body);
   }
 
-  // A communicator in place of the one before.
+  // Replaces the rank's communicator.
   absl::Status Open(uint32_t rank, uint32_t group) {
     CommunicatorOptions options = options_;
     options.group.rank = rank;
@@ -106,7 +107,7 @@ void ExpectBytes(const AlignedBuffer& memory, const std::vector<std::byte>& expe
   ASSERT_EQ(std::memcmp(memory.data(), expected.data(), expected.size()), 0) << what;
 }
 
-// All-reduces of several sizes, one after another, over one group.
+// Runs all-reduces of several sizes, one after another, in one group.
 void SumEverything(Path path, uint32_t world, const std::vector<uint64_t>& sizes) {
   AllReduceSettings settings;
   settings.parts = 4;
@@ -135,11 +136,11 @@ void SumEverything(Path path, uint32_t world, const std::vector<uint64_t>& sizes
   });
 }
 
-// A collective that is no all-reduce: its schedule, and what a rank's part p must hold afterwards.
+// A collective other than all-reduce: its schedule, and the expected contents of part p of a rank.
 struct Other {
   const char* name;
   std::function<CollectiveSchedule(uint32_t rank, uint32_t world)> schedule;
-  // Of element `at` of all; nothing: scratch.
+  // Expected value of element `at` of the buffer; none: scratch.
   std::function<std::optional<float>(uint32_t rank, uint32_t world, uint32_t part, uint64_t at,
                                      uint64_t part_elements)>
       expected;
@@ -254,7 +255,7 @@ TEST(Communicator, AllToAllRefusesPartsOfDifferentSizes) {
   });
 }
 
-// Numbers whose sum depends on the order: the same bits everywhere, and each time.
+// The sum depends on the order of its terms: all ranks must get the same bits, each time.
 TEST_P(AllReduceTest, GivesAllRanksTheSameBitsEachTime) {
   constexpr uint64_t kElements = 50021;
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
@@ -300,7 +301,7 @@ TEST(Communicator, GroupsFollowOneAnotherOverOneTransport) {
   }
 }
 
-// Ranks come late by less than others look for them, by about as long, and by more.
+// Ranks start late by less than the others' spin time, by about as long, and by more.
 TEST(Communicator, RanksThatComeLateFindTheOthersAwakeOrAsleep) {
   constexpr int kRounds = 300;
   constexpr uint64_t kElements = 100;
@@ -352,7 +353,7 @@ TEST(Communicator, SaysWhoHasAnotherSize) {
     ASSERT_FALSE(status.ok());
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("512 FP32"), HasSubstr("4096 FP32"), HasSubstr("rank 1")));
-    // And from then on.
+    // Later calls fail with the same error.
     EXPECT_EQ(ranks.communicator(rank).Run(CollectiveSchedule{}, {}, ElementType::kFp32), status);
   });
 }
@@ -369,7 +370,7 @@ TEST(Communicator, SaysWhoHasAnotherAlgorithm) {
   });
 }
 
-// Rank 2 never comes: the ranks that know its neighbours only are told by those.
+// Rank 2 never starts; the Abort on rank 0 fails all other ranks.
 TEST(Communicator, AbortNamesTheRankOnAllRanks) {
   for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
     Ranks ranks(path, 5);
@@ -385,7 +386,7 @@ TEST(Communicator, AbortNamesTheRankOnAllRanks) {
   }
 }
 
-// Rank 1 sends what belongs to two steps and then nothing more.
+// Rank 1 sends the messages of two steps, then nothing.
 TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
   constexpr uint32_t kWorld = 5;
   constexpr absl::Duration kTimeout = absl::Seconds(2);
@@ -406,7 +407,7 @@ TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
   }
 }
 
-// So few elements are copied as they are sent: rank 2 is done while rank 1 has not come.
+// Short payloads are copied when posted, so rank 0 finishes and leaves before rank 1 starts.
 TEST(Communicator, WhatARankHasPostedOutlivesIt) {
   constexpr uint64_t kRounds = 5;
   constexpr uint64_t kElements = 100;
@@ -429,6 +430,7 @@ TEST(Communicator, WhatARankHasPostedOutlivesIt) {
   });
 }
 
+// Short payloads are copied when sent, so rank 2 finishes before rank 1 starts.
 TEST(Communicator, ARankThatLeavesAfterItsPartDoesNotDisturbTheOthers) {
   for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
     Ranks ranks(path, 3);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/early_messages.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace tug {
 namespace {
 
 constexpr uint64_t kMostMessages = 1 << 20;
-constexpr uint64_t kMostCollectives = 1 << 16;  // ahead of ours
+constexpr uint64_t kMostCollectives = 1 << 16;  // ahead of this rank
 
 }  // namespace
 
@@ -27,7 +28,7 @@ std::string EarlyMessages::Keep(uint32_t rank, uint64_t next, Message message) {
       std::any_of(early.begin(), early.end(), [&](const Early& e) {
         return e.rank == rank && e.message.header.kind == MessageKind::kInCollective;
       })) {
-    return "";  // it says no more
+    return "";  // a repeat adds nothing
   }
   bytes_ += bytes;
   ++messages_;

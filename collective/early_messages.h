@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_EARLY_MESSAGES_H_
 #define TUG_COLLECTIVE_EARLY_MESSAGES_H_
 
@@ -10,8 +11,8 @@
 
 namespace tug {
 
-// Messages of collectives that other ranks have started and this one has not, until it does. Not
-// thread-safe.
+// Messages of collectives that other ranks have started and this one has not; kept until it does.
+// Not thread-safe.
 class EarlyMessages {
  public:
   struct Early {
@@ -19,19 +20,20 @@ class EarlyMessages {
     Message message;
   };
 
-  // `most_bytes`: of payloads.
+  // `most_bytes`: limit on the sum of payload bytes.
   explicit EarlyMessages(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Keeps a message of a collective; `next`: the first that is not started. What would
-  // exceed a bound is not kept: returns which ("more than 5 bytes").
+  // Keeps a message of a collective. `next`: number of the first collective not started here.
+  // Returns the exceeded bound ("more than 5 bytes"), in which case the message is dropped; empty:
+  // kept.
   std::string Keep(uint32_t rank, uint64_t next, Message message);
-  // Those of a collective that starts now, in the order in which they came.
+  // Removes and returns the messages of a collective that starts now, in order of arrival.
   std::vector<Early> Take(uint64_t number);
   void Clear();
 
  private:
   const uint64_t most_bytes_;
-  std::map<uint64_t, std::vector<Early>> kept_;  // by number
+  std::map<uint64_t, std::vector<Early>> kept_;  // by collective number
   uint64_t bytes_ = 0;
   uint64_t messages_ = 0;
 };

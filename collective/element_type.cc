@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/element_type.h"
 
 #include "kernels/add.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_ELEMENT_TYPE_H_
 #define TUG_COLLECTIVE_ELEMENT_TYPE_H_
 
@@ -6,8 +7,8 @@
 
 namespace tug {
 
-// What a collective sums; the numbers are those of the wire. Narrow ones are added in FP32 and
-// rounded to nearest even, once for each addition (kernels/add.h).
+// Element type of a collective; the values are part of the wire format. Narrow types are added in
+// FP32 and rounded to nearest even after each addition (kernels/add.h).
 enum class ElementType : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2 };
 
 inline constexpr size_t ElementBytes(ElementType type) {

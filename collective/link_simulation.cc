@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/link_simulation.h"
 
 #include <algorithm>
@@ -12,24 +13,24 @@
 #include <vector>
 
 #include "base/check.h"
-#include "collective/cost.h"
+#include "collective/schedules/cost.h"
 
 namespace tug {
 namespace {
 
-// Events closer than this, of their time, are at once: sums of the same terms in another order.
+// Relative tolerance for simultaneous events: sums of the same terms in different orders.
 constexpr double kAtOnce = 1e-12;
 
-struct Message {
+struct SimulatedMessage {
   uint32_t step = 0;
   uint32_t from = 0;
-  uint32_t number = 0;  // among all of its sender
+  uint32_t number = 0;  // among all messages of its sender
   Topology::Path path;
-  double send_seconds = 0;  // the sender's port is busy
-  double sum_seconds = 0;   // of its bytes
-  double seconds = 0;       // the receiver's port is busy, then the parts are there
-  uint32_t waits_for = 0;   // messages that must be done, or begun
-  std::vector<size_t> when_begun, when_done;  // messages that wait for it
+  double send_seconds = 0;  // time the sender's port is busy
+  double sum_seconds = 0;   // time to sum its bytes
+  double seconds = 0;       // time the receiver's port is busy; then the parts are ready
+  uint32_t waits_for = 0;   // number of messages that must be done, or started, first
+  std::vector<size_t> when_begun, when_done;  // messages to release
 };
 
 class LinkSimulation {
@@ -52,7 +53,7 @@ class LinkSimulation {
       while (!events_.empty() && events_.top().seconds <= now_ * (1 + kAtOnce)) {
         const Event event = events_.top();
         events_.pop();
-        const Message& message = messages_[event.message];
+        const SimulatedMessage& message = messages_[event.message];
         if (event.is_sent) {
           free_[message.path.out] = true;
           continue;
@@ -71,12 +72,12 @@ class LinkSimulation {
   struct Event {
     double seconds;
     size_t message;
-    bool is_sent;  // else it is done
+    bool is_sent;  // true: sent; false: done
     bool operator>(const Event& other) const { return seconds > other.seconds; }
   };
   using Order = std::tuple<uint32_t, uint32_t, uint32_t, size_t>;  // step, sender, number, message
 
-  // Those that a rank sends, in order.
+  // Adds the messages that a rank sends, in order.
   void AddMessages(uint32_t rank, const Topology& topology, uint64_t bytes) {
     uint32_t number = 0;
     const CollectiveSchedule& schedule = family_[rank];
@@ -102,11 +103,11 @@ class LinkSimulation {
     }
   }
 
-  // What of a rank's sends and receives waits for its earlier receives.
+  // Makes a rank's sends and receives wait for its earlier receives.
   void AddWaits(uint32_t rank) {
     const CollectiveSchedule& schedule = family_[rank];
-    std::map<uint32_t, size_t> sent_to, received_from;        // by peer: how many
-    std::vector<std::optional<size_t>> last(schedule.parts);  // by part: the last that writes it
+    std::map<uint32_t, size_t> sent_to, received_from;        // by peer: number so far
+    std::vector<std::optional<size_t>> last(schedule.parts);  // by part: its last writer
     std::vector<size_t> received;
     for (const Step& step : schedule.steps) {
       for (const Transfer& send : step.sends) {
@@ -150,15 +151,15 @@ class LinkSimulation {
   }
 
   void Offer(size_t i) {
-    const Message& message = messages_[i];
+    const SimulatedMessage& message = messages_[i];
     if (message.waits_for == 0) ready_.insert({message.step, message.from, message.number, i});
   }
 
-  // Begins what can begin, the earliest step first.
+  // Starts the messages that can start, the earliest step first.
   void Begin() {
     for (auto it = ready_.begin(); it != ready_.end();) {
       const size_t i = std::get<3>(*it);
-      const Message& message = messages_[i];
+      const SimulatedMessage& message = messages_[i];
       if (!free_[message.path.out] || !free_[message.path.in]) {
         ++it;
         continue;
@@ -167,14 +168,14 @@ class LinkSimulation {
       events_.push({now_ + message.send_seconds, i, true});
       events_.push({now_ + message.seconds, i, false});
       it = ready_.erase(it);
-      // What follows it between the two ranks leaves by the port that it has taken.
+      // The next message between the two ranks uses the same, now busy, port.
       for (size_t next : message.when_begun) Release(next);
     }
   }
 
   const std::span<const CollectiveSchedule> family_;
-  std::vector<Message> messages_;
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> between_;  // in order
+  std::vector<SimulatedMessage> messages_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> between_;  // by (from, to)
   std::vector<bool> free_;                                                // by port
   std::set<Order> ready_;
   std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;

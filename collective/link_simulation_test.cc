@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/link_simulation.h"
 
 #include <gtest/gtest.h>
@@ -9,24 +10,24 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/all_to_all.h"
-#include "collective/barrier.h"
-#include "collective/binomial_tree.h"
-#include "collective/grid.h"
-#include "collective/mesh_2d.h"
-#include "collective/ring.h"
-#include "collective/topology.h"
+#include "collective/network/topology.h"
+#include "collective/schedules/all_to_all.h"
+#include "collective/schedules/barrier.h"
+#include "collective/schedules/binomial_tree.h"
+#include "collective/schedules/grid.h"
+#include "collective/schedules/mesh_2d.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 namespace {
 
-// 50 us a message, 1 Gbit/s, 4 GB/s summed; within a host 5 us and 5 GB/s.
+// 50 us per message, 1 Gbit/s, 4 GB/s summed; within a host 5 us and 5 GB/s.
 constexpr LinkCost kLink{50e-6, 8e-9, 0.25e-9};
 constexpr LinkCost kWithin{5e-6, 0.2e-9, 0.25e-9};
 constexpr uint32_t kLargestWorld = 33;
 constexpr uint32_t kRanksPerHost = 3;
 
-// So many that the parts of all algorithms are equal, as formulas have them.
+// Buffer size for which the parts of all algorithms are equal, as formulas assume.
 uint64_t EvenBytes(uint32_t world) {
   const uint32_t hosts = (world + kRanksPerHost - 1) / kRanksPerHost;
   return uint64_t{32} * 100 * world * hosts;
@@ -102,8 +103,9 @@ TEST(LinkSimulation, TakesTheTimeOfTheFormulaForOtherCollectives) {
   }
 }
 
-// A formula has the busiest port always busy, and every part's way as long as the first one's. A
-// port may wait for the one at the other end; a part may overtake where a formula has it wait.
+// The formula assumes that the busiest port is always busy, and that every part's way is as long as
+// the first one's. In fact a port may wait for the port at the other end, and a part may overtake
+// where the formula makes it wait.
 TEST(LinkSimulation, OfPipelinedPartsOnASwitchIsNearTheFormula) {
   const LinkCost links[] = {kLink,     kWithin,   {1e-6, 1e-9, 0}, {1e-6, 0.1e-9, 1e-9},
                             {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
@@ -150,9 +152,9 @@ TEST(LinkSimulation, OfTorusAndMeshOnTheirOwnLinksTakesTheTimeOfTheFormula) {
   }
 }
 
-// 64 ranks: a ring; 8 x 8 with and without the links that close its lines; 4 x 4 x 4. Of these
-// schedules, not of these networks: a torus whose links are all used at a time would need fewer
-// bytes of each than the mesh (torus.h).
+// 64 ranks: a ring; 8 x 8 with and without the links that close its lines; 4 x 4 x 4. The order
+// holds for these schedules, not for the networks: a torus that used all links at once would send
+// fewer bytes over each than the mesh (torus.h).
 TEST(LinkSimulation, GivesMoreDimensionsFewerMessagesAndBothDirectionsFewerBytesALink) {
   const uint32_t world = 64;
   const Topology ring = OneRing(world),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/message_board.h"
 
 #include <algorithm>
@@ -136,7 +137,8 @@ void MessageBoard::Take(uint32_t rank) {
 
 // ---- sleeping ----
 
-// Fences on both sides: either who sleeps sees what was written, or the writer sees that it sleeps.
+// Fences on both sides: either the sleeping rank sees the new message, or the writer sees that it
+// sleeps.
 void MessageBoard::Nudge(const std::function<void(uint32_t rank)>& wake) {
   bool fenced = false;
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/message_board.h"
 
 #include <cstring>
@@ -28,13 +29,13 @@ std::string TextOf(std::span<const std::byte> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// Ranks of which all have opened all others' boards.
+// Boards of all ranks, each opened by all others.
 class Boards {
  public:
   explicit Boards(uint32_t world) {
     for (uint32_t rank = 0; rank < world; ++rank) {
       auto memory = std::make_shared<AlignedBuffer>(MessageBoard::BoardBytes(world));
-      // As an arena's memory, which has been used before.
+      // Filled as memory of an arena that was used before.
       std::memset(memory->data(), 0xA5, memory->size_bytes());
       boards_.push_back(std::make_unique<MessageBoard>(rank, world, std::move(memory)));
     }
@@ -145,7 +146,7 @@ TEST(MessageBoard, WhatAHostilePeerWritesStaysWithinTheCell) {
   ASSERT_TRUE(board.Open(1, Lease(memory, std::span<const std::byte>(memory->data(), bytes))));
   size_t heads = 0;
   for (int round = 0; round < 200; ++round) {
-    // Whole words, small ones often: numbers that could be right.
+    // Whole words, often small: plausible counts.
     for (size_t at = 0; at + 8 <= bytes; at += 8) {
       const uint64_t word = random() % 4 == 0 ? random() : random() % 20;
       std::memcpy(memory->data() + at, &word, sizeof(word));

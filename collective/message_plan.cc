@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/message_plan.h"
 
 #include <algorithm>
@@ -12,10 +13,10 @@ namespace {
 
 using Pair = std::pair<uint32_t, uint32_t>;
 
-// The cells of a buffer: cell c is elements [begins[c], begins[c + 1]). Empty parts have none.
+// Cells of a buffer: cell c is elements [begins[c], begins[c + 1]). Empty parts have no cells.
 struct Cells {
   std::vector<uint64_t> begins;
-  std::vector<uint32_t> first_of_part;  // and one more: all cells
+  std::vector<uint32_t> first_of_part;  // and a last entry: the number of cells
 
   uint32_t count() const { return static_cast<uint32_t>(begins.size()) - 1; }
 };
@@ -39,7 +40,7 @@ struct MessageCells {
   uint32_t end;
 };
 
-// Cuts a transfer into messages and adds them to `to`, their cells to `cells_of`.
+// Cuts a transfer into messages; appends them to `to`, and their cells to `cells_of`.
 void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells, bool transposes,
                  uint64_t chunk_elements, std::vector<PlannedMessage>& to,
                  std::vector<MessageCells>& cells_of) {
@@ -86,7 +87,7 @@ absl::Status CheckTransfers(const std::vector<Transfer>& transfers, uint32_t ran
   return absl::OkStatus();
 }
 
-// Finds what waits for what, from the first step to the last.
+// Finds which messages wait for which, from the first step to the last.
 class WaitFinder {
  public:
   WaitFinder(MessagePlan& plan, uint32_t cells)
@@ -103,7 +104,7 @@ class WaitFinder {
     }
   }
 
-  // A send of no cells, in whose earlier steps there are receives [0, receives).
+  // A send without cells: waits for receives [0, receives), those of earlier steps.
   void SendOfNothing(uint32_t send, uint32_t receives) {
     for (uint32_t receive = 0; receive < receives; ++receive) SendAfter(send, receive);
   }
@@ -188,7 +189,7 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
   plan.chunk_elements = sizes.chunk_elements;
   const Cells cells = CutIntoCells(elements, schedule.parts, sizes.chunk_elements);
   std::vector<MessageCells> send_cells, receive_cells;
-  std::vector<uint32_t> sends_end, receives_end;  // by step
+  std::vector<uint32_t> sends_end, receives_end;  // by step: number of messages up to its end
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
     const Step& step = schedule.steps[s];
     RETURN_IF_ERROR(CheckTransfers(step.sends, rank, world, schedule.parts));

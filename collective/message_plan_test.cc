@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/message_plan.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "collective/binary_tree.h"
-#include "collective/halving_doubling.h"
-#include "collective/ring.h"
+#include "collective/schedules/binary_tree.h"
+#include "collective/schedules/halving_doubling.h"
+#include "collective/schedules/ring.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -22,7 +23,7 @@ MessagePlan PlanOf(const CollectiveSchedule& schedule, uint32_t rank, uint32_t w
   return *plan;
 }
 
-// Whether a send of `step` waits for all receives of the steps before `of`.
+// Whether the sends of `step` wait for all receives of the steps before `of`.
 bool Waits(const MessagePlan& plan, uint32_t step, uint32_t of) {
   for (uint32_t receive = 0; receive < plan.receives.size(); ++receive) {
     if (plan.receives[receive].step >= of) continue;
@@ -35,14 +36,14 @@ bool Waits(const MessagePlan& plan, uint32_t step, uint32_t of) {
   return true;
 }
 
-// Rank 2 of 4 is done with parts 0 and 1 of what it keeps one after another, and gives part 0 away.
+// Rank 2 of 4 keeps parts 0 and 1, which complete one after the other, then sends part 0.
 TEST(MessagePlan, OverANetworkAStepToAnotherRankWaitsForAllOfTheStepBefore) {
   const CollectiveSchedule schedule = HalvingDoublingAllReduce(2, 4);
   EXPECT_TRUE(Waits(PlanOf(schedule, 2, 4, true, kElements), 1, 1));
   EXPECT_FALSE(Waits(PlanOf(schedule, 2, 4, false, kElements / 4), 1, 1));
 }
 
-// Of several messages of one rank it is the last that counts: they come in order.
+// Of several messages of one rank, only the last is waited for: they arrive in order.
 TEST(MessagePlan, OverANetworkTheLastMessageOfARankIsWaitedFor) {
   const MessagePlan plan = PlanOf(HalvingDoublingAllReduce(2, 4), 2, 4, true, kElements / 4);
   ASSERT_EQ(plan.receives[1].step, 0u);
@@ -66,7 +67,7 @@ TEST(MessagePlan, TwoRanksShareNoPort) {
             PlanOf(schedule, 1, 2, false, 16).send_waits);
 }
 
-// A leaf of a tree would else send all it has at once, and crowd out its sibling.
+// Otherwise a leaf of the tree would send everything at once and crowd out its sibling.
 TEST(MessagePlan, OverANetworkALeafIsNoMoreThanAStepAhead) {
   constexpr uint32_t kParts = 16;
   const CollectiveSchedule schedule = BinaryTreeAllReduce(2, 3, kParts);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/nccl_group.h"
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
-#include "collective/binomial_tree.h"
-#include "kernels/device.h"
+#include "collective/schedules/binomial_tree.h"
+#include "kernels/cuda/device/device.h"
 
 #if TUG_CUDA
 #include <cuda_runtime_api.h>
@@ -23,7 +24,7 @@ namespace tug {
 
 namespace {
 
-// Between two looks at what does not tell us by itself when it is done.
+// Interval for polling NCCL and CUDA, which give no notice of completion.
 constexpr absl::Duration kLook = absl::Microseconds(20);
 
 ncclDataType_t TypeOf(ElementType type) {
@@ -40,7 +41,7 @@ ncclDataType_t TypeOf(ElementType type) {
 
 ncclComm_t Of(void* communicator) { return static_cast<ncclComm_t>(communicator); }
 
-// NCCL's last words are the process's, whichever communicator is asked.
+// NCCL keeps one last error message per process, whichever communicator is queried.
 absl::Status NcclError(ncclResult_t result, const char* call) {
   const char* const last = ncclGetLastError(nullptr);
   return absl::UnavailableError(absl::StrCat(call, ": ", ncclGetErrorString(result),
@@ -238,7 +239,7 @@ absl::StatusOr<NcclGroup::Id> ShareNcclId(Communicator& communicator, Transport&
   if (communicator.rank() == 0) id = NcclGroup::MakeId();
   const std::shared_ptr<AlignedBuffer> buffer = transport.NewBuffer(NcclGroup::kIdBytes);
   const std::span<std::byte> bytes(buffer->data(), NcclGroup::kIdBytes);
-  // Zeros: rank 0 has none.
+  // Zeros mean that rank 0 has no id.
   const NcclGroup::Id sent = id.ok() ? *id : NcclGroup::Id{};
   std::copy(sent.begin(), sent.end(), bytes.begin());
   RETURN_IF_ERROR(

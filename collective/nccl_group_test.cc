@@ -1,5 +1,6 @@
-// Two ranks share one GPU, each in a process and with an NCCL_HOSTID of its own. Without a GPU, or
-// without --config=cuda: that its absence is said.
+// SPDX-License-Identifier: Apache-2.0
+// Two ranks share one GPU, each in its own process with its own NCCL_HOSTID. Without a GPU, or
+// without --config=cuda, the tests check that the error says so.
 #include "collective/nccl_group.h"
 
 #include <csignal>
@@ -21,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/cuda_test_support.h"
-#include "kernels/device.h"
+#include "kernels/cuda/device/cuda_test_support.h"
+#include "kernels/cuda/device/device.h"
 #endif
 
 namespace tug {
@@ -43,7 +44,7 @@ TEST(NcclGroup, SumsOnTheGpu) { GTEST_SKIP() << "skipped: no GPU (built without 
 
 #else
 
-// CUDA does not outlive a fork: this process never touches it.
+// CUDA does not survive a fork, so this process never uses it.
 template <typename Body>
 pid_t InAProcess(const Body& body) {
   const pid_t child = fork();
@@ -75,7 +76,7 @@ TEST(NcclGroup, AMissingGpuIsAnErrorThatSaysSo) {
             0);
 }
 
-// The ranks of a group of two, by pipes: rank 0 makes the id and gives it to rank 1.
+// Two ranks of a group, joined through a pipe: rank 0 makes the id and writes it for rank 1.
 class Pair {
  public:
   Pair() { EXPECT_EQ(pipe(pipe_), 0); }
@@ -101,7 +102,7 @@ class Pair {
 
 constexpr uint64_t kCount = 1 << 20;
 
-// 0 if the sum of rank + 1 over both ranks is 3 everywhere.
+// Returns 0 if the sum of rank + 1 over both ranks is 3 everywhere.
 int SumOnce(Pair& pair, uint32_t rank) {
   const auto group = pair.Join(rank, absl::Seconds(60));
   if (!group.ok()) return 2;
@@ -149,7 +150,7 @@ TEST(NcclGroup, ALostRankIsAnErrorWithinTheTimeout) {
   EXPECT_EQ(ExitOf(left), 0);
 }
 
-// By a thread beside it, in the midst of its calls.
+// Aborts a group from another thread during its calls.
 int AbortOnce() {
   const auto id = NcclGroup::MakeId();
   if (!id.ok()) return 2;
@@ -174,7 +175,7 @@ TEST(NcclGroup, AnAbortedGroupIsOver) {
   EXPECT_EQ(ExitOf(InAProcess([] { return AbortOnce(); })), 0);
 }
 
-// Of a group whose other rank never comes.
+// Aborts the Join of a group whose other rank never comes.
 int AbortTheJoin() {
   const auto id = NcclGroup::MakeId();
   if (!id.ok()) return 2;
@@ -193,7 +194,7 @@ TEST(NcclGroup, AnAbortEndsTheWaitForOthersToJoin) {
 
 #endif  // TUG_CUDA
 
-// Rank 0 makes it, or says why not; then all know.
+// Rank 0 makes the id or fails; all ranks learn which.
 TEST(ShareNcclId, GivesAllRanksTheSameOrAnErrorOnAll) {
   constexpr uint32_t kWorld = 3;
   std::random_device random;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_PLANNED_MESSAGE_H_
 #define TUG_COLLECTIVE_PLANNED_MESSAGE_H_
 
@@ -5,16 +6,16 @@
 
 namespace tug {
 
-// A message of a schedule, on one of its ends (message_plan.h).
+// A message of a schedule, at one of its ends (message_plan.h).
 struct PlannedMessage {
   uint32_t peer = 0;
   uint32_t step = 0;
-  uint32_t number = 0;  // of those from one rank to the other
+  uint32_t number = 0;  // index among the messages from one rank to the other
   bool reduces = false;
-  uint64_t begin = 0;  // elements [begin, end); none: of a transfer of no parts
+  uint64_t begin = 0;  // elements [begin, end); empty: a transfer without parts
   uint64_t end = 0;
-  // The same on both ends: `begin`, or, where the schedule transposes, that from the beginning of
-  // the transfer's first part.
+  // Equal on both ends: `begin` or, if the schedule transposes, its offset from the start of the
+  // transfer's first part.
   uint64_t place = 0;
 
   uint64_t elements() const { return end - begin; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/port_order.h"
 
 #include <algorithm>
@@ -7,14 +8,14 @@
 namespace tug {
 namespace {
 
-// What a step sends to a rank over the network, or receives from it.
+// Messages of one step to a rank over the network, or from it.
 struct WithPeer {
   std::vector<uint32_t> messages;
   uint64_t elements = 0;
 };
 using StepPeers = std::map<uint32_t, WithPeer>;
 
-// By step. `messages` are in the order of steps.
+// Groups messages by step. `messages` are in step order.
 std::vector<StepPeers> PeersOfSteps(uint32_t steps, const std::vector<PlannedMessage>& messages,
                                     const std::vector<bool>& over_network) {
   std::vector<StepPeers> peers(steps);
@@ -32,7 +33,7 @@ bool HasSamePeers(const StepPeers& a, const StepPeers& b) {
                     [](const auto& x, const auto& y) { return x.first == y.first; });
 }
 
-// From the first step to the last.
+// Visits all steps, from first to last.
 class PortOrderer {
  public:
   PortOrderer(uint32_t steps, const std::vector<PlannedMessage>& sends,
@@ -66,7 +67,7 @@ class PortOrderer {
   }
 
  private:
-  // Whether the one step has much with a rank, and the other nothing.
+  // Whether one step has many elements with a rank, and the other step none.
   bool IsMuchOfOneStep(const StepPeers::value_type& entry, const StepPeers& other) const {
     return entry.second.elements >= word_elements_ && other.count(entry.first) == 0;
   }
@@ -106,7 +107,7 @@ class PortOrderer {
     }
   }
 
-  // Until the word that is awaited last.
+  // Makes the sends wait for the last awaited word.
   void HoldSends(const WithPeer& with) {
     const auto word = static_cast<uint32_t>(order_.awaited.size() - 1);
     for (const uint32_t send : with.messages) order_.sends_after_words.emplace_back(word, send);
@@ -128,7 +129,7 @@ class PortOrderer {
     }
   }
 
-  // The word that is said next.
+  // Makes the next word to be sent wait for the receive.
   void SayAfter(uint32_t receive) {
     order_.said_after_receives.emplace_back(receive, static_cast<uint32_t>(order_.said.size()));
   }
@@ -143,11 +144,11 @@ class PortOrderer {
   const std::vector<StepPeers> sent_;      // by step
   const std::vector<StepPeers> received_;  // by step
   const uint64_t word_elements_;
-  std::set<uint32_t> senders_;            // of all steps
-  const StepPeers* receivers_ = nullptr;  // of the last step with transfers over the network
-  std::map<uint32_t, uint32_t> last_;     // by peer: its last receive in the steps before
-  std::map<uint32_t, uint32_t> before_;   // as it was a step before
-  std::vector<PortWord> left_;            // to be awaited by the next step that sends
+  std::set<uint32_t> senders_;            // in all steps
+  const StepPeers* receivers_ = nullptr;  // of the last step with network transfers
+  std::map<uint32_t, uint32_t> last_;     // by peer: last receive in earlier steps
+  std::map<uint32_t, uint32_t> before_;   // last_, one step earlier
+  std::vector<PortWord> left_;            // awaited by the next step that sends
   PortOrder order_;
 };
 

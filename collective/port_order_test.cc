@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/port_order.h"
 
 #include <algorithm>
@@ -8,13 +9,13 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/all_to_all.h"
-#include "collective/barrier.h"
-#include "collective/binary_tree.h"
-#include "collective/binomial_tree.h"
-#include "collective/halving_doubling.h"
 #include "collective/message_plan.h"
-#include "collective/ring.h"
+#include "collective/schedules/all_to_all.h"
+#include "collective/schedules/barrier.h"
+#include "collective/schedules/binary_tree.h"
+#include "collective/schedules/binomial_tree.h"
+#include "collective/schedules/halving_doubling.h"
+#include "collective/schedules/ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -38,7 +39,7 @@ MessagePlan PlanOf(const CollectiveSchedule& schedule, uint32_t rank, uint32_t w
 
 constexpr MessageSizes kWhole{.chunk_elements = kElements, .word_elements = 0};
 
-// (step of our sends that the word is about, received), in order.
+// (step of this rank's sends that the word is about, received), in order.
 std::vector<std::pair<uint32_t, bool>> Awaited(const MessagePlan& plan) {
   std::vector<std::pair<uint32_t, bool>> words;
   for (const PortWord& word : plan.awaited) {
@@ -47,7 +48,7 @@ std::vector<std::pair<uint32_t, bool>> Awaited(const MessagePlan& plan) {
   return words;
 }
 
-// Steps 0 to 2 halve, 3 to 5 double; 2 and 3 are with the same rank.
+// Steps 0 to 2 halve, 3 to 5 double; 2 and 3 have the same peer.
 TEST(PortOrder, WhoTurnsToAnotherRankWaitsForTheOneThatItLeavesAndForThatOne) {
   const MessagePlan plan = PlanOf(HalvingDoublingAllReduce(0, 8), 0, 8, kWhole);
   EXPECT_THAT(Awaited(plan),
@@ -86,12 +87,12 @@ TEST(PortOrder, WordsAreSaidAfterTheReceivesOfTheStepsBefore) {
   EXPECT_EQ(plan.said[1], (PortWord{1, 0, true}));
   EXPECT_EQ(plan.said_waits[1], 2u);
   EXPECT_EQ(plan.said[2], (PortWord{2, 0, false}));
-  EXPECT_EQ(plan.said_waits[2], 1u);  // the last one of each rank: they come in order
+  EXPECT_EQ(plan.said_waits[2], 1u);  // last message of each rank: they arrive in order
   EXPECT_THAT(plan.said_after[0], ElementsAre(1));
   EXPECT_THAT(plan.said_after[1], AllOf(Contains(1), Contains(2)));
 }
 
-// A rank of theirs has the same neighbours in all steps.
+// Their ranks have the same neighbours in all steps.
 TEST(PortOrder, RingsAndTreesInPartsHaveNoWords) {
   EXPECT_THAT(PlanOf(RingAllReduce(1, 5), 1, 5, kWhole).said, IsEmpty());
   EXPECT_THAT(PlanOf(BinaryTreeAllReduce(1, 7, 16), 1, 7, kWhole).said, IsEmpty());
@@ -121,7 +122,7 @@ std::map<std::string, ScheduleOf> AllSchedules() {
   return all;
 }
 
-// Else a rank would wait for ever. Hosts of so many ranks share memory.
+// Otherwise a rank would wait forever. Hosts of `ranks_per_host` ranks share memory.
 void ExpectAwaitedWordsAreSaid(const std::string& name, const ScheduleOf& schedule, uint32_t world,
                                uint64_t least, uint32_t ranks_per_host) {
   const uint64_t elements = uint64_t{world} * 31;

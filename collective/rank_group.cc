@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective/rank_group.h"
 
 #include <algorithm>
@@ -11,12 +12,12 @@
 namespace tug {
 namespace {
 
-// A collective that is over sooner costs no word about being in it.
+// Delay of the first keep-alive (kInCollective): shorter collectives send none.
 constexpr absl::Duration kFirstWord = absl::Milliseconds(10);
 constexpr size_t kPlans = 64;
-// Words for ports (port_order.h) are worth it where a step sends at least so much to a rank: a word
-// takes as long as some thousand bytes; without it two messages that meet at a port may take longer
-// by the shorter one.
+// Minimum bytes a step must send to a rank for words (port_order.h) to pay off: a word takes as
+// long as a few thousand bytes; without it, two messages that meet at a port may take longer by the
+// shorter one.
 constexpr uint64_t kLeastWordBytes = 16 << 10;
 constexpr uint64_t kKeptBytes = 4 << 20;  // of each kind of buffer
 constexpr size_t kMostWhyBytes = 1024;
@@ -34,7 +35,7 @@ std::string TextOf(const Lease& lease) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// Of a notice; what is no error is taken for UNAVAILABLE.
+// Error code of a failure notice; UNAVAILABLE if it is not an error.
 absl::StatusCode CodeOf(uint32_t number) {
   const bool is_error = number > static_cast<uint32_t>(absl::StatusCode::kOk) &&
                         number <= static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
@@ -130,7 +131,7 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
   sinks.send_copies = on_board;
   Running& running = AddRun(number);
   running.on_board = on_board;
-  // The first word comes after kFirstWord.
+  // Dates the last message so that the first kInCollective is due after kFirstWord.
   const absl::Time told = now - between_words_ + std::min(kFirstWord, between_words_);
   running.times.assign(world(), {.elements = now, .told = told});
   running.run.emplace(std::move(plan), world(), std::move(buffer), type, std::move(sinks), copies_,
@@ -257,7 +258,7 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
   const MessageKind kind = message.header.kind;
   const CollectiveHeader says = ReadCollectiveHeader(message.header);
   const auto found = runs_.find(says.number);
-  if (found == runs_.end()) {  // a repeat, or a word to who had been waited for
+  if (found == runs_.end()) {  // a repeat, or an unneeded keep-alive
     ++ignored_messages_;
     return;
   }
@@ -284,7 +285,7 @@ bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const Collective
                       options_.rank, " has ", CollectiveText(own.shape),
                       ": all ranks call the same algorithm with the same size and type"));
   }
-  if (says.over_network != own.over_network) {  // words would be waited for that nobody says
+  if (says.over_network != own.over_network) {  // a word would be awaited and never sent
     Fail(absl::StatusCode::kInvalidArgument, rank,
          absl::StrCat(
              "reaches rank ", options_.rank, " over the ",
@@ -326,7 +327,7 @@ bool RankGroup::ReadyToWait() {
   return true;
 }
 
-// ---- ranks that are gone ----
+// ---- lost ranks ----
 
 void RankGroup::OnTick(absl::Time now) {
   now_ = now;

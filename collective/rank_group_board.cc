@@ -1,4 +1,5 @@
-// A rank's part in collectives that go over a board.
+// SPDX-License-Identifier: Apache-2.0
+// RankGroup's handling of collectives on a board.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -11,9 +12,9 @@ bool RankGroup::HasBoardWork() const {
   return (next != nullptr && board_->HasFirst(next->peer)) || board_->CanFlush();
 }
 
-// 1. A message that is next in the plan is applied where it lies, and then taken.
-// 2. Another one of the same rank may have been posted before it, where a send waits for less than
-//    one of an earlier step does. It is copied, and applied when its turn comes.
+// 1. The message that is next in the plan is applied in place, then taken.
+// 2. Another message of the same rank may have been posted before it, if its send waits for less
+//    than one of an earlier step does. It is copied, and applied when it is next.
 bool RankGroup::TakeFromBoard(uint64_t number, Running& running) {
   const PlannedMessage* const next = running.run->next_awaited();
   if (next == nullptr) return false;
@@ -47,8 +48,8 @@ void RankGroup::CheckPosted(uint64_t number, const Running& running, uint32_t ra
   const WireHeader& header = posted->header;
   const CollectiveHeader says = ReadCollectiveHeader(header);
   if (!running.on_board || !running.run->awaits(rank)) {
-    if (says.number != number) return;  // a later one's
-    // More than it should, or for what is shorter there: never accepted.
+    if (says.number != number) return;  // belongs to a later collective
+    // More messages than planned, or a collective that is shorter there: never accepted.
     return Deliver(rank, {header, Lease(nullptr, posted->payload), Home::kSender}, now);
   }
   if (says.number == number && header.kind == MessageKind::kElements) {

@@ -1,4 +1,5 @@
-// Groups whose ranks share memory, without threads: what one posts is on the board at once.
+// SPDX-License-Identifier: Apache-2.0
+// Groups whose ranks share memory, without threads: a posted message is on the board at once.
 
 #include <algorithm>
 #include <deque>
@@ -7,9 +8,9 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/binomial_tree.h"
 #include "collective/collective_test_support.h"
 #include "collective/rank_group.h"
+#include "collective/schedules/binomial_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -73,7 +74,7 @@ class RankGroupBoardTest : public ::testing::Test {
     Start(rank, FindAllReduce(algorithm)->schedule(rank, world(), {}), elements);
   }
 
-  // Lets ranks work, in an order drawn at random, until none can.
+  // Calls Work on ranks in random order until none has work.
   void WorkAll(std::mt19937& random) {
     std::vector<uint32_t> order(world());
     for (uint32_t rank = 0; rank < world(); ++rank) order[rank] = rank;
@@ -92,7 +93,7 @@ class RankGroupBoardTest : public ::testing::Test {
     }
   }
 
-  // Ticks and messages, but to and from `dead`.
+  // Delivers ticks and messages, except to and from `dead`.
   void PassTime(absl::Duration time, std::optional<uint32_t> dead = std::nullopt) {
     for (const absl::Time end = now_ + time; now_ < end;) {
       now_ += absl::Milliseconds(100);
@@ -111,7 +112,7 @@ class RankGroupBoardTest : public ::testing::Test {
   std::deque<Packet> packets_;
   std::vector<std::unique_ptr<MessageBoard>> boards_;
   std::vector<std::unique_ptr<RankGroup>> groups_;
-  std::vector<std::shared_ptr<AlignedBuffer>> buffers_;  // by rank: the last one's
+  std::vector<std::shared_ptr<AlignedBuffer>> buffers_;  // by rank: of the last collective
   uint64_t number_ = 0;
 };
 
@@ -191,7 +192,7 @@ TEST_F(RankGroupBoardTest, WhoIsAheadWaitsForCellsAndFailsWithTheOther) {
   EXPECT_THAT(Error(0), HasSubstr("rank 1 (worker 2) is gone"));
 }
 
-// What a rank has posted can be taken after it is gone, or silent.
+// Messages posted by a rank can be taken after it is gone or silent.
 TEST_F(RankGroupBoardTest, ARankThatHasPostedItsPartMayBeGone) {
   Open(3);
   Start(2, BinomialReduce(2, 3, 0), kShort);
@@ -214,13 +215,13 @@ TEST_F(RankGroupBoardTest, ARankThatHasPostedItsPartIsNotBlamedForSilence) {
   boards_[0]->SetAsleep(true);
   Start(2, BinomialReduce(2, 3, 0), kShort);
   EXPECT_TRUE(groups_[2]->Work());
-  Carry();  // a word of rank 2, to wake rank 0
+  Carry();  // keep-alive of rank 2, which wakes rank 0
   boards_[0]->SetAsleep(false);
-  PassTime(kTimeout);  // rank 1 is not there yet
+  PassTime(kTimeout);  // rank 1 has not started yet
   EXPECT_TRUE(groups_[0]->status().ok()) << Error(0);
 }
 
-// Rank 0 has what rank 1 needs last before what it needs first, which waits for rank 3.
+// Rank 0 posts what rank 1 needs last before what it needs first, which waits for rank 3.
 CollectiveSchedule LastBeforeFirst(uint32_t rank) {
   CollectiveSchedule schedule{.parts = 2, .steps = std::vector<Step>(4)};
   const auto transfer = [&](uint32_t step, uint32_t from, uint32_t to, uint32_t part) {
@@ -242,7 +243,7 @@ TEST_F(RankGroupBoardTest, WhatIsPostedBeforeItsTurnIsKeptUntilItComes) {
   ASSERT_TRUE(groups_[0]->finished(0));
   ASSERT_FALSE(groups_[1]->finished(0)) << "rank 2 is not there yet";
   const auto result = buffers_[1];
-  for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {  // uses all cells for rank 1 again
+  for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {  // reuses all cells for rank 1
     Start(0, BinomialBroadcast(0, 4, 0), kShort, /*round=*/7);
     EXPECT_TRUE(groups_[0]->Work());
   }
@@ -313,7 +314,7 @@ TEST_F(RankGroupBoardTest, WhoIsACollectiveAheadWhileItIsAwaitedIsNamed) {
 TEST_F(RankGroupBoardTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToAll) {
   Open(3);
   for (uint32_t rank = 0; rank < 3; ++rank) StartAllReduce(rank, kShort);
-  groups_[0]->Work();  // rank 2 has posted its first message, and does nothing more
+  groups_[0]->Work();  // rank 2 has posted its first message and then stops
   groups_[1]->Work();
   PassTime(kTimeout, /*dead=*/2);
   for (const uint32_t rank : {0, 1}) {

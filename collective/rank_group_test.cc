@@ -1,4 +1,5 @@
-// Groups without a network: what one sends is handed to the others, in a time that the test sets.
+// SPDX-License-Identifier: Apache-2.0
+// Groups without a network: the test hands messages over and sets the time.
 
 #include "collective/rank_group.h"
 
@@ -8,9 +9,9 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/barrier.h"
-#include "collective/binomial_tree.h"
 #include "collective/collective_test_support.h"
+#include "collective/schedules/barrier.h"
+#include "collective/schedules/binomial_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +28,7 @@ constexpr uint64_t kElements = 5000;
 constexpr absl::Duration kTimeout = absl::Seconds(8);
 constexpr absl::Duration kPatience = absl::Minutes(5);
 
-// A copy, as over a network: the sender's lease ends.
+// Copies the payload, as a network does: the sender's lease ends.
 Message Carried(const Outgoing& outgoing, PeerId from) {
   const auto memory = std::make_shared<AlignedBuffer>(outgoing.payload.size_bytes());
   std::copy(outgoing.payload.bytes().begin(), outgoing.payload.bytes().end(), memory->data());
@@ -63,12 +64,12 @@ class RankGroupTest : public ::testing::Test {
     }
   }
 
-  // As if all others were reached over a network.
+  // Treats all other ranks as reached over a network.
   void SpreadOut() {
     for (auto& group : groups_) group->SetOverNetwork(std::vector<bool>(groups_.size(), true));
   }
 
-  // Starts an all-reduce of what `round` has the rank contribute.
+  // Starts an all-reduce of the rank's contribution to `round`.
   uint64_t Start(uint32_t rank, uint64_t round, uint64_t elements = kElements,
                  const char* algorithm = "ring") {
     const auto world = static_cast<uint32_t>(groups_.size());
@@ -83,7 +84,7 @@ class RankGroupTest : public ::testing::Test {
     return number.ok() ? *number : 0;
   }
 
-  // Starts a schedule for kElements of what round 0 has the rank contribute.
+  // Starts a schedule on kElements of the rank's contribution to round 0.
   absl::Status StartSchedule(uint32_t rank, const CollectiveSchedule& schedule) {
     const std::vector<std::byte> own = Contribution(ElementType::kFp32, rank, kElements, 0);
     auto memory = std::make_shared<AlignedBuffer>(own.size());
@@ -94,7 +95,7 @@ class RankGroupTest : public ::testing::Test {
         .status();
   }
 
-  // Delivers all that is under way, `copies` times, but to and from `dead`, until nothing is.
+  // Delivers all messages, `copies` times, except to and from `dead`, until none is in flight.
   void Pump(int copies = 1, std::optional<uint32_t> dead = std::nullopt) {
     bool busy = true;
     while (busy) {
@@ -187,15 +188,15 @@ TEST_F(RankGroupTest, StrangersAndOtherJobsAreIgnored) {
   Outgoing hostile;
   hostile.header.kind = MessageKind::kRankFailed;
   hostile.header.job = kJob;
-  groups_[0]->OnMessage(Carried(hostile, WorkerPeer(9)), now_);  // no rank of the group
-  groups_[0]->OnMessage(Carried(hostile, WorkerPeer(1)), now_);  // oneself
+  groups_[0]->OnMessage(Carried(hostile, WorkerPeer(9)), now_);  // not a rank of the group
+  groups_[0]->OnMessage(Carried(hostile, WorkerPeer(1)), now_);  // the group's own rank
   hostile.header.job = kJob + 1;
   groups_[0]->OnMessage(Carried(hostile, WorkerPeer(2)), now_);
   hostile.header.job = kJob;
   hostile.header.timeline = 1;
   groups_[0]->OnMessage(Carried(hostile, WorkerPeer(2)), now_);
   hostile.header.timeline = 0;
-  hostile.header.virtual_worker = 2;  // no such rank
+  hostile.header.virtual_worker = 2;  // unknown rank
   groups_[0]->OnMessage(Carried(hostile, WorkerPeer(2)), now_);
   hostile.header.kind = MessageKind::kPush;
   groups_[0]->OnMessage(Carried(hostile, WorkerPeer(2)), now_);
@@ -298,7 +299,7 @@ TEST_F(RankGroupTest, WhoGoesSilentWhileItsWordIsAwaitedIsNamed) {
 TEST_F(RankGroupTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToAll) {
   Open(5);
   for (uint32_t rank = 0; rank < 5; ++rank) Start(rank, 0);
-  // Of rank 2 the first messages arrive.
+  // Only the first messages of rank 2 arrive.
   for (Packet& packet : std::exchange(packets_, {})) {
     groups_[*groups_[0]->RankOf(packet.outgoing.to)]->OnMessage(
         Carried(packet.outgoing, WorkerPeer(packet.from + 1)), now_);
@@ -352,7 +353,7 @@ TEST_F(RankGroupTest, WhoWasStoppedItselfDoesNotBlameTheOthers) {
   EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
 }
 
-// 2 -> 1 -> 0, and rank 2 never comes: rank 0 has waited longer than rank 1, but for a live rank.
+// 2 -> 1 -> 0, and rank 2 never starts. Rank 0 has waited longer than rank 1, but rank 1 is alive.
 TEST_F(RankGroupTest, WhoWaitsForAStuckRankIsNotTakenForIt) {
   Open(3);
   CollectiveSchedule first{.parts = 1, .steps = {{}, {}}};
@@ -382,7 +383,7 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
   EXPECT_THAT(std::string(started.status().message()), HasSubstr("rank 1 (worker 2) is gone"));
 }
 
-// Rank 0 sums what rank 1 has before what rank 2 has.
+// Rank 0 sums rank 1's contribution before rank 2's.
 TEST_F(RankGroupTest, ARankThatHasDoneItsPartMayBeGone) {
   Open(3);
   ASSERT_TRUE(StartSchedule(0, BinomialReduce(0, 3, 0)).ok());

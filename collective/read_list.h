@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COLLECTIVE_READ_LIST_H_
 #define TUG_COLLECTIVE_READ_LIST_H_
 
@@ -11,15 +12,15 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "base/lease.h"
+#include "base/memory/lease.h"
 
 namespace tug {
 
-// Which payloads of a collective nobody reads any more: the last copy of the lease writes its
-// number here, on whatever thread it ends. Thread-safe.
+// Payloads of a collective that are no longer read: the last copy of a lease adds its number here,
+// on the thread where it ends. Thread-safe.
 class ReadList {
  public:
-  // `wake`: called, on any thread, when something is added that was asked for (Want).
+  // `wake`: called, on any thread, at the first Add after Want has returned false.
   explicit ReadList(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void Add(uint32_t number) {
@@ -29,7 +30,7 @@ class ReadList {
     if (std::exchange(wanted_, false)) wake_();
   }
 
-  // Swaps what was added since into `to`, which is empty.
+  // Swaps the numbers added since the last call into `to`, which must be empty.
   void Take(std::vector<uint32_t>& to) {
     if (!any_.load(std::memory_order_acquire)) return;
     absl::MutexLock lock(&mutex_);
@@ -38,20 +39,20 @@ class ReadList {
     numbers_.swap(to);
   }
 
-  // Whether something has been added already; else `wake` is called once when something is.
+  // Whether numbers were added already; if not, the next Add calls `wake` once.
   bool Want() {
     absl::MutexLock lock(&mutex_);
     wanted_ = numbers_.empty();
     return !wanted_;
   }
 
-  // Calls `wake` no more.
+  // Stops calls of `wake`.
   void Close() {
     absl::MutexLock lock(&mutex_);
     wanted_ = false;
   }
 
-  // A lease of `bytes`, which `owner` keeps, that adds `number` to `list` at its end.
+  // Returns a lease of `bytes`, which `owner` keeps alive; its end adds `number` to `list`.
   static Lease LeaseOf(std::shared_ptr<ReadList> list, uint32_t number,
                        std::shared_ptr<const void> owner, std::span<const std::byte> bytes) {
     return Lease(std::make_shared<Reader>(std::move(list), number, std::move(owner)), bytes);
@@ -73,7 +74,7 @@ class ReadList {
   };
 
   const std::function<void()> wake_;
-  std::atomic<bool> any_ = false;  // so that who finds nothing needs no lock
+  std::atomic<bool> any_ = false;  // avoids the lock if nothing was added
   absl::Mutex mutex_;
   std::vector<uint32_t> numbers_ ABSL_GUARDED_BY(mutex_);
   bool wanted_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,6 @@
-// Proves every schedule, for worlds of 1 to 33: it keeps the contract of schedule.h in whatever
-// order its events come (schedule_proof.h), and leaves what its header says.
+// SPDX-License-Identifier: Apache-2.0
+// Proves for worlds of 1 to 33 that every schedule keeps the contract of schedule.h in every order
+// of its events (schedule_proof.h), and ends with the result its header states.
 
 #include <gtest/gtest.h>
 
@@ -10,13 +11,13 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/all_to_all.h"
-#include "collective/barrier.h"
-#include "collective/binomial_tree.h"
-#include "collective/grid.h"
-#include "collective/ring.h"
-#include "collective/schedule_proof.h"
-#include "collective/write_hazards.h"
+#include "collective/network/schedule_proof.h"
+#include "collective/network/write_hazards.h"
+#include "collective/schedules/all_to_all.h"
+#include "collective/schedules/barrier.h"
+#include "collective/schedules/binomial_tree.h"
+#include "collective/schedules/grid.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 namespace {
@@ -25,7 +26,7 @@ constexpr uint32_t kLargestWorld = 33;
 
 using ScheduleOf = std::function<CollectiveSchedule(uint32_t rank, uint32_t world)>;
 using BeginsWith = std::function<bool(uint32_t rank, uint32_t part)>;
-// The term that a rank is to have of a part; kNothing if it may have anything.
+// Expected term of a rank's part; kNothing: any.
 using Wanted = std::function<uint32_t(SumTerms& terms, uint32_t rank, uint32_t part)>;
 
 std::vector<CollectiveSchedule> FamilyOf(const ScheduleOf& schedule, uint32_t world) {
@@ -53,7 +54,7 @@ void ExpectEnds(const std::vector<CollectiveSchedule>& family, const BeginsWith&
   }
 }
 
-// Of the ranks for which `has` is true of a part, all have the same sum of all contributions.
+// Expects that all ranks for which `has` holds for a part have the same sum of all contributions.
 void ExpectSums(const std::vector<CollectiveSchedule>& family, const BeginsWith& has,
                 const std::string& what) {
   SumTerms terms;
@@ -73,8 +74,8 @@ void ExpectSums(const std::vector<CollectiveSchedule>& family, const BeginsWith&
   }
 }
 
-// Whatever hazard is left out, the proof finds the race: it can fail, and hazards are no more than
-// need be.
+// Omitting any one hazard makes the proof find a race: so the proof can fail, and no hazard is
+// superfluous.
 void ExpectNeedsEachHazard(const std::vector<CollectiveSchedule>& family, const std::string& what) {
   const std::vector<std::vector<WriteHazard>> all = WriteHazards(family);
   SumTerms terms;
@@ -140,12 +141,12 @@ TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
         for (const auto& of_rank : WriteHazards(family)) hazards += of_rank.size();
         const std::string name = algorithm.name;
         if (name == "recursive_doubling") {
-          // Of all exchanges of all that take part.
+          // One hazard per exchange and participating rank.
           uint32_t members = 1, rounds = 0;
           for (; members * 2 <= world; members *= 2) ++rounds;
           EXPECT_EQ(hazards, size_t{members} * rounds) << world;
         } else if (name == "mesh_2d") {
-          // Where a row's sums are still being passed on while a column's come in.
+          // Hazards occur while a row's sums are still passed on and a column's arrive.
           EXPECT_EQ(hazards > 0, MostSquare(world).rows > 1) << world;
         } else {
           EXPECT_EQ(hazards, 0u) << name << " of " << world;
@@ -187,7 +188,7 @@ TEST(RingSchedules, GatherThePartsOfAllOnAll) {
 
 class BinomialTree : public testing::Test {
  protected:
-  // For all worlds, and roots at both ends and between.
+  // Checks all worlds, with roots at both ends and in between.
   template <class Check>
   void ForAll(CollectiveSchedule (*schedule)(uint32_t, uint32_t, uint32_t), const Check& check) {
     for (uint32_t world = 1; world <= kLargestWorld; ++world) {
@@ -253,8 +254,8 @@ TEST(PairwiseAllToAll, GivesEachRankWhatEachHadForIt) {
   }
 }
 
-// Follows who has begun, for all anybody can know: what is sent in a step says what was heard in
-// the steps before.
+// Tracks which ranks are known to have started: a send in a step passes on what its rank had
+// received in earlier steps.
 TEST(DisseminationBarrier, LetsNobodyGoBeforeAllHaveBegun) {
   for (uint32_t world = 1; world <= kLargestWorld; ++world) {
     const auto family = FamilyOf(DisseminationBarrier, world);

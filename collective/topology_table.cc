@@ -1,4 +1,5 @@
-// Prints how long all-reduces of 64 ranks take on links of their own, in virtual time: the table of
+// SPDX-License-Identifier: Apache-2.0
+// Prints the simulated time of all-reduces over 64 ranks, each on its own network: the table of
 // docs/collectives.md.
 //
 //   bazel run -c opt //collective:topology_table
@@ -11,10 +12,10 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/grid.h"
 #include "collective/link_simulation.h"
-#include "collective/mesh_2d.h"
-#include "collective/topology.h"
+#include "collective/network/topology.h"
+#include "collective/schedules/grid.h"
+#include "collective/schedules/mesh_2d.h"
 
 namespace tug {
 namespace {
@@ -31,7 +32,7 @@ double Simulated(const char* name, const Topology& topology, uint64_t bytes, uin
   return SimulatedSeconds(family, topology, bytes);
 }
 
-// On a mesh of its own: the algorithm table's formula, of a switch, would choose too few.
+// Best parts on the mesh itself: the table's formula, for a switch, would choose too few.
 uint32_t BestPartsOnMesh(uint64_t bytes) {
   uint32_t best = 1;
   for (uint32_t parts = 2; parts <= 256; parts *= 2) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COMPRESSION_RESIDUAL_H_
 #define TUG_COMPRESSION_RESIDUAL_H_
 
@@ -9,11 +10,11 @@
 
 namespace tug {
 
-// SegmentCodec::EncodeWithResidual around what a codec does. `encode()` adds `elements` to
-// `residual`, encodes the sum and leaves in `residual` what the encoding lacks; it returns false,
-// with anything in `residual`, if there is no encoding of the sum: then the residual is given up,
-// and the elements are encoded without. Returns whether there is an encoding. `state_floats`: what
-// the codec keeps behind the residual, and goes with it (SegmentCodec::StateFloats).
+// Implements SegmentCodec::EncodeWithResidual for a codec. `encode()` adds `elements` to
+// `residual`, encodes the sum and leaves the encoding error in `residual`; it returns false, with
+// anything in `residual`, if the sum has no encoding: then the residual is discarded, and the
+// elements are encoded alone. Returns whether there is an encoding. `state_floats`: state after the
+// residual, which is discarded with it (SegmentCodec::StateFloats).
 template <typename Encode>
 bool EncodeSum(std::span<const float> elements, std::span<float> residual, Encode&& encode,
                size_t state_floats = 0) {

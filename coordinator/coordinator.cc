@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/coordinator.h"
 
 #include <algorithm>
@@ -7,14 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "coordinator/shown_text.h"
-#include "proto/trace_messages.h"
+#include "control/trace_messages.h"
+#include "coordinator/membership/shown_text.h"
 #include "proto/wire.h"
 
 namespace tug {
 namespace {
 
-// A worker's memory, and what of it is activations beside what the literature counts for them.
+// Predicted memory of a worker, its activations, and the literature's estimate of those.
 std::string PredictionText(const NodeCounters& counters) {
   const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::string text = absl::StrFormat("memory of a worker: %.1f MB predicted",
@@ -30,13 +31,13 @@ std::string PredictionText(const NodeCounters& counters) {
   return text;
 }
 
-// A gap between ticks that is longer than this part of the failure timeout is a pause: several
-// shorter ones, with no heartbeat heard between them, do not add up to a loss.
+// A gap between ticks longer than this fraction of the failure timeout is a pause of this process.
+// So a few shorter gaps in a row, without a heartbeat in between, do not add up to a loss.
 constexpr int kPausesInTimeout = 4;
 // A shorter gap is a late tick, not a pause.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
 
-// A step in which whatever was lost has been sent again so often has stalled.
+// A step that takes this many resend intervals (comm.resend_ms) has stalled.
 constexpr int kStallResends = 10;
 constexpr absl::Duration kShortestStall = absl::Seconds(5);
 
@@ -143,7 +144,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
 
 void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::Time now) {
   membership_.OnHeard(member.id);
-  // Monotone, so that a delayed or repeated heartbeat takes nothing back.
+  // Monotone: a delayed or repeated heartbeat reverts nothing.
   member.known_view = std::max(member.known_view, request.known_view());
   const bool newest = views_.IsNewest(request.known_view());
   if (request.ready() && newest && !member.ready) {
@@ -157,13 +158,13 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   }
   leaving_.Absorb(member, request);
   views_.AddReport(member, request);
-  // What is of another timeline is void.
+  // Reports of another timeline are void.
   if (!views_.IsOfTimeline(request.known_view())) return;
   if (stage_.rolling_back()) return Fail(checkpoints_.AddParts(member, request), now);
   const bool may_pause = timeline_->end.pausing() || member.leaving;
   const bool pauses = newest && request.pausing() && may_pause;
   if (pauses && !member.pausing) {
-    member.started = false;  // the step that it had begun may have been put back
+    member.started = false;  // the step that it had begun may have been postponed
   }
   if (request.started()) {
     member.clock = member.started ? std::max(member.clock, request.clock()) : request.clock();
@@ -222,7 +223,7 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
 }
 
 void Coordinator::Advance(absl::Time now) {
-  // One transition may be the condition of another.
+  // One transition may enable another.
   constexpr int kMostRounds = 16;
   for (int round = 0; round < kMostRounds; ++round) {
     const auto before = Mark();
@@ -258,7 +259,7 @@ void Coordinator::AdvanceOnce(absl::Time now) {
 
 void Coordinator::Go() {
   stage_.Go();
-  NodeCounters most;  // of the worker that needs most
+  NodeCounters most;  // of the worker that needs most memory
   for (const Member* worker : membership_.OfKind(WORKER)) {
     const NodeCounters& counters = worker->ready_counters;
     if (counters.predicted_memory_bytes() > most.predicted_memory_bytes()) most = counters;
@@ -282,8 +283,8 @@ void Coordinator::LookForTheEnd(absl::Time now) {
   Fail(checkpoints_.WhyLastFailed(), now);
   if (stage_.ended()) return;
   if (end.final_version().has_value() && *end.final_version() <= timeline_->start.version) {
-    Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this timeline
-                  // started from
+    Finish(now);  // no worker began a step: the checkpoint that this timeline started from has
+                  // everything
   }
 }
 
@@ -349,7 +350,7 @@ absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::T
     return absl::NotFoundError(
         absl::StrCat("node ", chunk.node_id(), " is not a member of this job (any more)"));
   }
-  if (tracing_.IsWanted(timeline_->progress.step())) {  // or nobody waits for it
+  if (tracing_.IsWanted(timeline_->progress.step())) {  // else the chunk is not needed
     RETURN_IF_ERROR(tracing_.Add(chunk, *member, now));
   }
   return TraceReply();
@@ -376,7 +377,7 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
 
 void Coordinator::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
   if (!tuning_.has_value()) return;
-  Keep(absl::UnixEpoch(), [&](JournalRecord& record) {  // when, does not matter
+  Keep(absl::UnixEpoch(), [&](JournalRecord& record) {  // the time does not matter
     record.mutable_predicted()->set_round(round);
     record.mutable_predicted()->mutable_seconds()->Assign(seconds.begin(), seconds.end());
   });
@@ -412,8 +413,8 @@ StopReply Coordinator::OnStop(absl::Time now) {
   return reply;
 }
 
-// Of a job that ends now. Whoever was waited for may have held up a checkpoint: then it is being
-// written.
+// Describes the checkpoints of a job that ends now. A checkpoint may have been held up by a missing
+// node and is being written now.
 std::string Coordinator::WhatIsLeft() const {
   const uint64_t committed = checkpoints_.committed_version();
   return absl::StrCat(
@@ -435,7 +436,7 @@ void Coordinator::OnTick(absl::Time now) {
     if (member == nullptr || stage_.ended()) break;
     const double silence = absl::ToDoubleSeconds(now - member->last_heard);
     OnLost(id, absl::StrFormat("no heartbeat for %.1f s", silence), now);
-    Advance(now);  // each loss by itself: so it is replayed
+    Advance(now);  // each loss separately, as in the journal
   }
   if (tracing_.IsOverdue(timeline_->progress.step(), now)) {
     Keep(now, [](JournalRecord& record) { record.mutable_trace_over(); });

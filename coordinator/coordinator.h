@@ -1,36 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_COORDINATOR_H_
 #define TUG_COORDINATOR_COORDINATOR_H_
 
-// The coordinator of a job as a state machine: no thread, socket, file or clock inside.
-// control_service.h binds it to gRPC and real time, simulate/ to virtual time.
+// State machine of a job's coordinator: no thread, socket, file or clock inside.
+// service/control_service.h binds it to gRPC and real time, simulate/ to virtual time.
 //
 // Life of a job:
 //  1. WAITING: servers and workers register. A server learns from the first reply how many lanes to
-//     bind, and registers again with their endpoints. A node lost here gives up its place. With
-//     model.external the first worker says what is exchanged (job_blocks.h).
-//  2. Everyone is in: view 1 (blocks, lanes, placement of segments, virtual workers) goes out in
-//     heartbeat replies.
-//  3. Every member has reported ready for the view: RUNNING, `go`.
+//     bind, then registers again with their endpoints. A node lost here frees its slot. With
+//     model.external the first worker declares the blocks (job_blocks.h).
+//  2. All nodes have joined: view 1 (blocks, lanes, placement of segments, virtual workers) is sent
+//     in heartbeat replies.
+//  3. All members have reported ready for the view: RUNNING, `go`.
 //  4. Reports in heartbeats become steps, evaluations (timeline.h) and checkpoints
-//     (job_checkpoints.h). With which step the job ends, and of which clock each virtual worker's
-//     last one is: job_end.h.
-//  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
-//     TraceCompleted hands it on. The job does not end before (job_tracing.h).
-//  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
-//  7. A node that is lost, joins later or leaves: the next view (job_views.h, leaving_nodes.h);
-//     segments go from server to server. A server that is lost with segments of which nobody else
-//     has a copy that is in sync: WAITING until one has joined in its place, then the next
-//     timeline, from the newest checkpoint, at most fault.max_rollbacks times. With model.external,
-//     and with sync.policy BACKUP, a node that is lost fails the job.
-//  8. DONE when every worker has finished and the checkpoint of final_version is committed. FAILED
+//     (job_checkpoints.h). job_end.h determines the last step and each virtual worker's last clock.
+//  5. Traced jobs: after the traced steps, nodes are asked for their recordings, which become a
+//     TraceCompleted. The job does not end before that (job_tracing.h).
+//  6. With comm.scheduler AUTO, replies carry schedules to try (schedule_tuning.h).
+//  7. A node that is lost, joins later or leaves causes the next view (job_views.h,
+//     leaving_nodes.h); segments move between servers. If a server is lost with a segment that has
+//     no other in-sync replica: WAITING until a replacement has joined, then the next timeline,
+//     from the newest checkpoint, at most fault.max_rollbacks times. With model.external or
+//     sync.policy BACKUP, losing a node fails the job.
+//  8. DONE when all workers have finished and the checkpoint of final_version is committed. FAILED
 //     when a node reports a failure, checkpoints cannot be written, or the loss stays not finite
-//     (finite_loss.h). Every node learns it with its next heartbeat.
-//  9. JobEnded once every node has been told, those that wait for a place too, or after
+//     (finite_loss.h). Nodes learn it with their next heartbeat.
+//  9. JobEnded once all nodes have been notified, including those that wait for a slot, or after
 //     told_grace().
 //
-// The parts own their state; this class takes the transitions that concern several of them.
-// State and actions are a function of the inputs: whoever keeps them (journal.h, KeepJournal) can
-// make the same coordinator again (Replay), which then takes the job up (OnTakenUp).
+// The parts own their state; this class makes the transitions that concern several of them. State
+// and actions are a function of the inputs: a process that keeps them (journal.h, KeepJournal) can
+// rebuild the same coordinator (Replay), which then recovers the job (OnTakenUp).
 
 #include <algorithm>
 #include <cstdint>
@@ -45,74 +45,75 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/own_pauses.h"
-#include "coordinator/actions.h"
-#include "coordinator/coordinator_options.h"
-#include "coordinator/early_stop.h"
-#include "coordinator/job_blocks.h"
-#include "coordinator/job_checkpoints.h"
-#include "coordinator/job_stage.h"
-#include "coordinator/job_tracing.h"
-#include "coordinator/job_views.h"
-#include "coordinator/job_wait.h"
+#include "blocks/job_blocks.h"
+#include "coordinator/checkpoints/job_checkpoints.h"
 #include "coordinator/journal.h"
-#include "coordinator/leaving_nodes.h"
-#include "coordinator/membership.h"
-#include "coordinator/schedule_tuning.h"
-#include "coordinator/timeline.h"
+#include "coordinator/membership/actions.h"
+#include "coordinator/membership/coordinator_options.h"
+#include "coordinator/membership/job_stage.h"
+#include "coordinator/membership/job_tracing.h"
+#include "coordinator/membership/job_views.h"
+#include "coordinator/membership/job_wait.h"
+#include "coordinator/membership/leaving_nodes.h"
+#include "coordinator/membership/membership.h"
+#include "coordinator/progress/early_stop.h"
+#include "coordinator/progress/schedule_tuning.h"
+#include "coordinator/progress/timeline.h"
 
 namespace tug {
 
-// Not thread-safe. `now` never decreases from call to call.
+// Not thread-safe. `now` never decreases between calls.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options);
 
-  // Who has not asked for so long after the end is lost, and is not waited for. On a machine that
-  // is busy a node may be late by some heartbeats.
+  // A node that has sent no heartbeat for this long after the end is not waited for. On a busy
+  // machine a node may be late by several heartbeats.
   absl::Duration told_grace() const { return std::max(absl::Seconds(2), failure_timeout_); }
 
-  // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has failed),
-  // OUT_OF_RANGE (it is done), and those of Membership::Register and JobBlocks::Admit.
+  // Errors: FAILED_PRECONDITION (other protocol version or configuration, or the job has failed),
+  // OUT_OF_RANGE (the job is done), and those of Membership::Register and JobBlocks::Admit.
   absl::StatusOr<RegisterReply> OnRegister(const RegisterRequest& request, absl::Time now);
-  // Errors: NOT_FOUND, not a member (any more).
+  // Errors: NOT_FOUND: not a member, or no longer.
   absl::StatusOr<HeartbeatReply> OnHeartbeat(const HeartbeatRequest& request, absl::Time now);
-  // Errors: NOT_FOUND, those of TraceCollector::Add.
+  // Errors: NOT_FOUND, and those of TraceCollector::Add.
   absl::StatusOr<TraceReply> OnTrace(const TraceChunk& chunk, absl::Time now);
   StatusReply OnStatus(absl::Time now) const;
   StopReply OnStop(absl::Time now);
-  // Errors: NOT_FOUND, not a member; FAILED_PRECONDITION, why the job cannot go on without it.
+  // Errors: NOT_FOUND: not a member; FAILED_PRECONDITION: why the job cannot continue without it,
+  // or has ended.
   absl::StatusOr<DrainReply> OnDrain(uint32_t node_id, absl::Time now);
-  // The connection that a node keeps open while it lives is closed.
+  // A node's presence connection, open while the node lives, was closed.
   void OnGone(uint32_t node_id, uint64_t job, absl::Time now);
-  // Time passes. Call it at least every 100 ms or so: after a much longer gap this process has
-  // stood still itself, and counts nobody's silence meanwhile.
+  // Advances time. Call at least every 100 ms or so: a much longer gap is a pause of this process,
+  // which does not count as silence of the nodes.
   void OnTick(absl::Time now);
-  // The coordinator itself cannot go on, and why.
+  // Fails the job, since the coordinator process itself cannot continue; `what`: the reason.
   void OnTrouble(const std::string& what, absl::Time now);
-  // Answers a CommitCheckpointAction; each needs an answer.
+  // Reports the result of a CommitCheckpointAction. Each needs exactly one call.
   void OnCheckpointCommitted(uint64_t version, const absl::Status& status, absl::Time now);
 
   // Answers a StepPredictionWanted: seconds by point, or empty.
   void OnStepsPredicted(uint32_t round, std::vector<double> seconds);
 
-  // What there is to do since the last call, in order.
+  // Actions to execute since the last call, in order.
   std::vector<Action> TakeActions() { return actions_.Take(); }
 
-  // From now on every input that says something new is appended here, before the call returns;
-  // null: nowhere. It outlives this.
+  // From now on appends every input that changes state to `journal` before the call returns. Null:
+  // none. REQUIRES: `journal` outlives this object.
   void KeepJournal(Journal* journal) { journal_ = journal; }
-  // Obeys a record of the journal that another coordinator of these options kept: all of them, in
-  // order, before anything else. What comes of it are the actions that there were, except JobEnded.
-  // Errors: DATA_LOSS (a record that cannot be of this job).
+  // Applies a record from the journal of a coordinator with the same options: all records, in
+  // order, before any other call. Produces the actions of the original run, except JobEnded.
+  // Errors: DATA_LOSS (the record cannot belong to this job).
   absl::Status Replay(const JournalRecord& record);
-  // After Replay and KeepJournal: this one takes the job up. Members count as heard of now; what
-  // had arrived of a trace is lost.
+  // Recovers the job; call after Replay and KeepJournal. Every member counts as just heard from. A
+  // trace that was being collected is lost.
   void OnTakenUp(absl::Time now);
 
   Phase phase() const { return stage_.phase(); }
   const JobConfig& config() const { return options_.config; }
-  // Whether a checkpoint of this version may be there by what was told so far: committed, or asked
-  // for, or about to be, or committed with an error.
+  // Whether a checkpoint of this version may exist: committed, requested, queued, or committed with
+  // an error.
   bool KnowsOfCheckpoint(uint64_t version) const { return checkpoints_.MayExist(version); }
 
  private:
@@ -122,10 +123,10 @@ class Coordinator {
   void TakeProgress(absl::Time now);
   void OnEval(const EvalMetrics& eval, absl::Time now);
 
-  // Takes every transition whose condition holds, until none is left.
+  // Makes every transition whose condition holds, until none is left.
   void Advance(absl::Time now);
   void AdvanceOnce(absl::Time now);
-  // What tells whether a transition was taken.
+  // State whose change shows that a transition was made.
   auto Mark() const {
     return std::tuple(phase(), stage_.rolling_back(), views_.places().number(),
                       views_.places().fencing(), views_.number(), timeline_->start.number,
@@ -137,9 +138,9 @@ class Coordinator {
   void Stop(absl::Time now);
   std::string WhatIsLeft() const;
   void Finish(absl::Time now);
-  // `why`: empty, if it need not.
+  // No effect if `why` is empty or the job has ended.
   void Fail(const std::string& why, absl::Time now);
-  // Why the job failed, and how to resume it. Empty unless it failed. The text changes when a
+  // Why the job failed, and how to resume it; empty unless it failed. The text changes when a
   // checkpoint is committed after the failure; JobEnded waits for such a commit.
   std::string Failure() const;
   void EndIfEveryoneKnows(absl::Time now);
@@ -147,14 +148,14 @@ class Coordinator {
 
   // ---- coordinator_timelines.cc ----
   void IssueFirstView();
-  // A view for the timeline, with all members.
+  // Issues the first view of the timeline, with all members.
   void IssueTimeline(const std::vector<uint32_t>& servers);
   void ChangeView(absl::Time now);
   void TakeSettledView(absl::Time now);
   void OnLost(uint32_t id, const std::string& how, absl::Time now);
   void RollBack(absl::Time now);
-  // The worker carries other virtual workers than before, or is gone: tells what goes with those
-  // that are not its own among these owners, after `what` has happened.
+  // Adds a notice of the residuals lost with the virtual workers that `worker` no longer has among
+  // `owners`. `what`: what happened to the worker.
   void TellResiduals(const Member& worker, const std::string& what,
                      std::span<const uint32_t> owners);
 
@@ -168,16 +169,17 @@ class Coordinator {
     fill(record);
     journal_->Append(record);
   }
-  // The heartbeat without what would change nothing; no value: all of it. What is not named there
-  // counts as new.
+  // Returns the heartbeat without fields that would have no effect; none if nothing is left. A
+  // field that it does not name counts as new.
   std::optional<HeartbeatRequest> WhatIsNew(const Member& member,
                                             const HeartbeatRequest& request) const;
-  // Of a job that has failed: what is still committed, so that less is lost. None: nothing.
+  // After a failure: the checkpoint parts that are still committed, so that less is lost; none:
+  // nothing.
   std::optional<HeartbeatRequest> PartsAfterFailure(const Member& member,
                                                     const HeartbeatRequest& request) const;
 
   // ---- coordinator_waits.cc ----
-  // None: nothing.
+  // What the job waits for; none: nothing.
   std::optional<WaitReason> WaitsFor() const;
   void SeeWait(absl::Time now, WaitWatch& wait) const;
   void AddWait(absl::Time now, StatusReply& reply) const;
@@ -194,14 +196,15 @@ class Coordinator {
   std::unique_ptr<Timeline> timeline_;  // never null
   JobCheckpoints checkpoints_;
   JobTracing tracing_;
-  std::optional<ScheduleTuning> tuning_;  // with the view; none: the schedule is the job's own
+  std::optional<ScheduleTuning>
+      tuning_;  // created with the first view; none: the job's own schedule
   EarlyStop early_stop_;
   bool stopped_early_ = false;
 
   Journal* journal_ = nullptr;
   bool replaying_ = false;
-  uint32_t taken_up_ = 0;  // how often
-  WaitWatch wait_;         // for people
+  uint32_t taken_up_ = 0;  // number of recoveries
+  WaitWatch wait_;         // for display only
 };
 
 }  // namespace tug

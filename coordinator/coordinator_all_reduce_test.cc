@@ -1,4 +1,5 @@
-// Jobs whose servers reduce sums among each other (`exchange: ALL_REDUCE`).
+// SPDX-License-Identifier: Apache-2.0
+// Tests jobs whose servers all-reduce sums (`exchange: ALL_REDUCE`).
 
 #include <string>
 

@@ -1,4 +1,5 @@
-// How a job ends where every push is an update.
+// SPDX-License-Identifier: Apache-2.0
+// Tests how a job ends where every push is an update.
 
 #include <numeric>
 
@@ -18,8 +19,8 @@ CoordinatorOptions Asp(uint64_t steps) {
   return options;
 }
 
-// Worker `id`, the only one of virtual worker `id` - 2, has done steps up to `clock` and has begun
-// the next one.
+// Worker `id`, the only one of virtual worker `id` - 2, has done steps `from` to `to` - 1 and has
+// begun step `to`.
 HeartbeatRequest Worked(const JobUnderTest& job, uint32_t id, uint64_t from, uint64_t to) {
   HeartbeatRequest beat = job.ReadyBeat(id);
   for (uint64_t clock = from; clock < to; ++clock) {
@@ -48,7 +49,7 @@ TEST(CoordinatorEnd, WhereEveryPushIsAnUpdateDealsTheLastStepsOnceEveryoneHasPau
   reply = job.Send(slow);
   EXPECT_FALSE(reply.pause());
   EXPECT_EQ(reply.final_version(), 10u);
-  // 14 of 20 pushes are begun; of 6 the fast one takes three times as many.
+  // 14 of 20 pushes have begun; of the other 6 the fast one takes three times as many.
   EXPECT_THAT(reply.final_clocks(), ElementsAre(15, 5));
   EXPECT_THAT(job.Send(job.ReadyBeat(1)).final_clocks(), ElementsAre(15, 5));
 }
@@ -112,8 +113,8 @@ TEST(CoordinatorEnd, AStopDoesNotWaitUntilWhoWasTakenOverHasCaughtUp) {
 
 class ResumedTest : public ::testing::Test {
  protected:
-  // From a checkpoint of step 4 whose segments lack clocks 6 and 1: each has 8 pushes, so that one
-  // may have clock 6 of the first, or clock 1 of the second.
+  // Resumes at step 4 with start clocks 6 and 1: each segment has 8 pushes, so one may have clock 6
+  // of the first virtual worker, or clock 1 of the second.
   ResumedTest() : job_(Resumed()) {
     job_.Run(1, 2);
     EXPECT_EQ(job_.Send(job_.ReadyBeat(2)).final_version(), 0u);

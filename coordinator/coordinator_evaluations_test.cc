@@ -1,4 +1,5 @@
-// Evaluations: the end of a job that no longer improves, the best checkpoint.
+// SPDX-License-Identifier: Apache-2.0
+// Tests evaluations: early stopping, and the best checkpoint.
 
 #include <limits>
 #include <utility>

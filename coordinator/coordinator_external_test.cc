@@ -1,4 +1,5 @@
-// Blocks that the workers declare (model.external).
+// SPDX-License-Identifier: Apache-2.0
+// Tests blocks declared by workers (model.external).
 
 #include <string>
 
@@ -59,7 +60,7 @@ TEST(ExternalModel, RefusesOtherBlocksThanTheFirstWorkers) {
       job.coordinator().OnRegister(Declaring(job.Request(WORKER, 7), 2000), job.now()).ok());
   EXPECT_THAT(RefusalOf(job.coordinator(), Declaring(job.Request(WORKER, 8), 2001)),
               HasSubstr("block 0 is 'weights' of 2001 elements"));
-  // It can come back with the right ones.
+  // It can register again with the right blocks.
   EXPECT_TRUE(
       job.coordinator().OnRegister(Declaring(job.Request(WORKER, 8), 2000), job.now()).ok());
 }

@@ -1,4 +1,5 @@
-// Nodes that are lost while a job runs, and others that join.
+// SPDX-License-Identifier: Apache-2.0
+// Tests jobs that lose nodes while running, and get new ones.
 
 #include <cmath>
 #include <string>
@@ -81,7 +82,7 @@ TEST_F(CoordinatorFaultsTest, WhatALostWorkerHadNotReportedHoldsNoStepUp) {
   Lose(job, 3);
   job.Send(WithClocks(job.ReadyBeat(1), 2, {3, 3, 2, 2}));
   EXPECT_EQ(job.Take<StepCompleted>().size(), 2u);
-  // The third is taken again by worker 2.
+  // Worker 2 repeats the third step.
   job.Send(WithStep(WithStep(In(job.ReadyBeat(2), 2), 2, 2), 3, 2));
   const auto steps = job.Take<StepCompleted>();
   ASSERT_EQ(steps.size(), 1u);
@@ -164,8 +165,8 @@ TEST_F(CoordinatorFaultsTest, WaitingLeavesThemToWhoJoins) {
   EXPECT_THAT(view.workers(1).start_clocks(), ElementsAre(1, 1));
 }
 
-// Servers had its pushes of the step, and the others end the step without whoever joins later: its
-// own reports of the step were never heard.
+// Servers have its pushes of the step, so the others complete the step before a replacement joins;
+// its own reports of the step never arrived.
 TEST_F(CoordinatorFaultsTest, AStepThatEndsWhileTheJobWaitsForAWorkerIsCompleteWithoutItsReports) {
   JobUnderTest job(Options(FaultConfig::WAIT));
   job.Run(1, 2);
@@ -246,7 +247,7 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpoint
   EXPECT_EQ(view.lanes(0).server_node_id(), joined);
   EXPECT_THAT(view.workers(0).start_clocks(), ElementsAre(5, 5));
 
-  // What is of the timeline before is void, also a step that it had not completed.
+  // Reports of the previous timeline are void, even of steps it had not completed.
   job.Send(WithStep(WithStep(job.ReadyBeat(3), 2, 5), 3, 5));
   for (const uint32_t id : {2u, 3u, joined}) reply = job.Send(In(job.ReadyBeat(id), 2));
   EXPECT_TRUE(reply.go());
@@ -353,7 +354,7 @@ TEST_F(CoordinatorFaultsTest, WhatALostNodeStillSaysCountsNoMore) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   Lose(job, 3);
-  const uint32_t joined = job.Join(WORKER, 102);  // the same process
+  const uint32_t joined = job.Join(WORKER, 102);  // same incarnation
   EXPECT_EQ(joined, 4u);
   HeartbeatRequest late = WithStep(WithStep(job.ReadyBeat(3), 2, 0), 3, 0);
   late.set_failure("its lanes are gone");
@@ -387,7 +388,7 @@ TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
       job.Run(1, 2);
       if (saved) job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
       Lose(job, 1);
-      if (replaced) job.Join(SERVER, 50);  // and not ready yet
+      if (replaced) job.Join(SERVER, 50);  // and is not ready yet
       EXPECT_EQ(job.coordinator().OnStop(job.now()).message(),
                 saved ? "the job ends now, with the checkpoint of step 5"
                       : "the job ends now, without a checkpoint of its own");
@@ -436,7 +437,7 @@ TEST_F(CoordinatorFaultsTest, AJobThatIsStoppedWhileItGoesBackEndsAtTheStepOfIts
   EXPECT_EQ(status.best().version(), 4u);
 }
 
-// Nobody could be heard meanwhile.
+// It received no messages during the pause.
 TEST_F(CoordinatorFaultsTest, ACoordinatorThatStoodStillItselfBlamesNobody) {
   JobUnderTest job(Options());
   job.Run(1, 2);
@@ -450,7 +451,7 @@ TEST_F(CoordinatorFaultsTest, ACoordinatorThatStoodStillItselfBlamesNobody) {
   EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) was lost: no heartbeat for "));
 }
 
-// Pauses that are each shorter than the timeout, with no heartbeat heard between them.
+// Each pause is shorter than the timeout, and no heartbeat arrives in between.
 TEST_F(CoordinatorFaultsTest, ACoordinatorThatStandsStillRepeatedlyBlamesNobody) {
   JobUnderTest job(Options());
   job.Run(1, 2);

@@ -1,4 +1,5 @@
-// A job whose loss is not finite fails, whatever its sync policy.
+// SPDX-License-Identifier: Apache-2.0
+// Tests that a job with a loss that is not finite fails under every sync policy.
 
 #include <limits>
 #include <string>
@@ -22,7 +23,7 @@ CoordinatorOptions WithMost(uint32_t most, SyncConfig::Policy policy = SyncConfi
   return options;
 }
 
-// The worker's step at `clock` had this loss.
+// Heartbeat of the worker: its step at `clock` had this loss.
 HeartbeatRequest WithLoss(const JobUnderTest& job, uint64_t clock, double loss) {
   HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, clock);
   beat.mutable_steps(0)->set_loss_sum(loss);

@@ -1,4 +1,5 @@
-// A node that finds the job full: it waits for a place, for a while.
+// SPDX-License-Identifier: Apache-2.0
+// Tests that a node that finds the job full waits for a slot for a while.
 
 #include <algorithm>
 #include <string>
@@ -14,9 +15,9 @@ namespace {
 using ::testing::HasSubstr;
 
 const absl::Duration kPatience = absl::Seconds(5) + Membership::kEndsMeanwhile;
-constexpr uint64_t kNewcomer = 900;  // its incarnation
+constexpr uint64_t kNewcomer = 900;  // incarnation of a new node
 
-// 1 server: node 1; 2 workers: nodes 2 and 3. Those of `living_` beat.
+// One server (node 1) and two workers (nodes 2 and 3). Nodes in `living_` send heartbeats.
 class FullJob : public ::testing::Test {
  protected:
   FullJob() : FullJob(JobUnderTest::Options(1, 2, 10, 0, 2)) {}
@@ -28,7 +29,7 @@ class FullJob : public ::testing::Test {
     return job_.coordinator().OnRegister(job_.Request(kind, incarnation), job_.now());
   }
   absl::StatusCode Answer() { return Ask().status().code(); }
-  // Beats go on, as if they had nothing to say.
+  // Nodes keep sending heartbeats, without reports.
   void Pass(absl::Duration time) {
     for (const absl::Time end = job_.now() + time; job_.now() < end;) {
       job_.Pass(std::min(absl::Milliseconds(250), end - job_.now()));
@@ -48,7 +49,7 @@ TEST_F(FullJob, ANodeTooManyWaitsForAWhileAndIsThenRefused) {
             "none is to be replaced, raise cluster.workers or stop this one");
   while (Answer() == absl::StatusCode::kAborted) Pass(absl::Milliseconds(250));
   EXPECT_EQ(job_.now(), absl::UnixEpoch() + kPatience);
-  // The next one begins anew.
+  // The next node waits from its own start.
   EXPECT_EQ(Answer(), absl::StatusCode::kAborted);
   Pass(kPatience);
   const absl::Status refusal = Ask().status();
@@ -95,7 +96,7 @@ TEST_F(FullJob, AWaitCostsNoRecordAndBeginsAnewWhereTheJobIsTakenUp) {
   Coordinator again(JobUnderTest::Options(1, 2, 10, 0, 2));
   for (const JournalRecord& record : journal_.records()) ASSERT_TRUE(again.Replay(record).ok());
   again.OnTakenUp(job_.now());
-  // The worker in whose place it is died meanwhile; the others have found the coordinator.
+  // The worker that it replaces died meanwhile; the others have found the new coordinator.
   const absl::Time lost = job_.now() + absl::Milliseconds(5001);
   const auto ask = [&](absl::Time now) {
     again.OnTick(now);

@@ -1,4 +1,5 @@
-// What of the coordinator's inputs is new, and how they are obeyed again by another process.
+// SPDX-License-Identifier: Apache-2.0
+// Selects the inputs of the coordinator that are new, and replays them in another process.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -8,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/shown_text.h"
+#include "coordinator/membership/shown_text.h"
 
 namespace tug {
 namespace {
@@ -42,8 +43,8 @@ std::optional<HeartbeatRequest> Coordinator::PartsAfterFailure(
   return fresh;
 }
 
-// The rest is obeyed too, not only kept: so whatever is left out here changes neither this
-// coordinator nor the one that takes its job up. A heartbeat says it again until it is heard.
+// Only the result is applied and journaled, so a field dropped here changes neither this
+// coordinator nor one that recovers the job. Heartbeats repeat a report until it is accepted.
 std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
                                                        const HeartbeatRequest& request) const {
   if (stage_.ended()) return PartsAfterFailure(member, request);
@@ -53,13 +54,13 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   const bool newest = views_.IsNewest(request.known_view());
   if (!newest || member.ready) fresh.clear_ready();
   if (member.trace_sent) fresh.clear_trace_sent();
-  fresh.clear_metrics_endpoint();  // said again with every heartbeat, and nothing depends on it
+  fresh.clear_metrics_endpoint();  // repeated in every heartbeat, and no decision depends on it
   if (request.schedule() <= member.schedule) fresh.clear_schedule();
   KeepOnly(*fresh.mutable_notices(),
            [&](const Notice& notice) { return actions_.TakesNotice(notice.key()); });
   if (!leaving_.Wants(member, request)) fresh.clear_leaving();
   views_.KeepNews(member, fresh);
-  // As Absorb: what is of another timeline is void.
+  // As in Absorb: reports of another timeline are void.
   const bool heard = !stage_.rolling_back() && views_.IsOfTimeline(request.known_view());
   const bool may_pause = timeline_->end.pausing() || member.leaving || fresh.leaving();
   if (!heard || !newest || !may_pause || member.pausing) fresh.clear_pausing();
@@ -74,11 +75,11 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   });
   if (!heard) fresh.clear_evals();
   KeepOnly(*fresh.mutable_parts(), [&](const CheckpointPart& part) {
-    // A job that goes back still takes what its checkpoints lack of workers.
+    // A job that rolls back still accepts the residual parts that its checkpoints miss.
     return views_.IsOfTimeline(request.known_view()) && checkpoints_.IsWanted(member, part);
   });
-  // They are for people: what is kept is for the job's summary, should it be made by another
-  // coordinator.
+  // Counters are only displayed. The journal keeps these for the job's summary, which a recovered
+  // coordinator may write.
   if (!fresh.ready() && !fresh.finished() && fresh.parts().empty()) fresh.clear_counters();
 
   HeartbeatRequest rest = fresh;
@@ -136,7 +137,7 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
       break;
     case JournalRecord::kBegin:
     case JournalRecord::kListening:
-      break;  // not of the job's course
+      break;  // no input of the state machine
     default:
       status = absl::InvalidArgumentError("a record of another version of tug");
   }
@@ -146,7 +147,7 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
 
 void Coordinator::OnTakenUp(absl::Time now) {
   Keep(now, [](JournalRecord& record) { record.mutable_taken_up(); });
-  own_pauses_.Pass(now);  // it may be stopped before its first tick
+  own_pauses_.Pass(now);  // the process may be stopped before its first tick
   membership_.ForEach([now](Member& member) {
     member.last_heard = now;
     member.told_of_end = false;

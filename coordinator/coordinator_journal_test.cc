@@ -1,5 +1,6 @@
-// What a coordinator keeps of its inputs, and how another one takes its job up. Over random
-// histories: coordinator_replay_test.cc.
+// SPDX-License-Identifier: Apache-2.0
+// Tests which inputs a coordinator journals, and recovery from them. Random histories:
+// coordinator_replay_test.cc.
 
 #include <memory>
 #include <string>
@@ -16,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A job by hand, with its journal.
+// A job driven by hand, with its journal.
 class JournaledJob : public ::testing::Test {
  protected:
   JournaledJob() { job_.coordinator().KeepJournal(&journal_); }
@@ -45,7 +46,7 @@ TEST_F(JournaledJob, AHeartbeatThatSaysNothingNewCostsNoRecord) {
   HeartbeatRequest server = WithPart(job_.ReadyBeat(1), 0, 5);
   job_.Send(server);
   const uint64_t before = journal_.position();
-  worker.clear_steps();  // confirmed
+  worker.clear_steps();  // acknowledged
   for (int i = 0; i < 100; ++i) {
     worker.mutable_counters()->set_peak_memory_bytes(static_cast<uint64_t>(i));
     worker.set_metrics_endpoint("10.0.0.2:9464");

@@ -1,4 +1,5 @@
-// Nodes that are drained, or ask to go.
+// SPDX-License-Identifier: Apache-2.0
+// Tests nodes that are drained or ask to leave.
 
 #include <string>
 
@@ -32,7 +33,7 @@ TEST_F(CoordinatorLeavingTest, AServerThatIsDrainedHandsOverAndLeaves) {
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);
   EXPECT_THAT(Notices(), HasSubstr("server 2 (host, pid 2) has left\n"));
   EXPECT_EQ(StatusOf(2).node_id(), 0u);
-  // Nobody waits for another one in its place.
+  // The job does not wait for a replacement.
   Lose(1);
   Add(SERVER);
   Settle();
@@ -84,14 +85,14 @@ TEST_F(CoordinatorLeavingTest, AJobThatWaitsForLostWorkersCountsOnNoneThatHasLef
   Node(4).said.set_pausing(true);
   Settle();
   ASSERT_TRUE(Node(4).left);
-  // Whoever joins for a lost worker takes all that nobody has.
+  // A worker that joins for a lost one takes all orphans.
   Lose(3);
   Settle();
   NodeUnderTest& joined = Add(WORKER);
   Settle();
   EXPECT_EQ(Node(2).view.workers_size(), 2);
   EXPECT_EQ(StatusOf(2).virtual_workers_size() + StatusOf(joined.id()).virtual_workers_size(), 4);
-  // And two workers are enough to go back to a checkpoint.
+  // Two workers are enough to roll back.
   Lose(1);
   Add(SERVER);
   Settle();
@@ -102,7 +103,7 @@ TEST_F(CoordinatorLeavingTest, AJobThatWaitsForLostWorkersCountsOnNoneThatHasLef
 TEST_F(CoordinatorLeavingTest, ItLeavesOnlyWhenNobodyAsksItAnyMore) {
   Begin(Options(2, 1));
   ASSERT_TRUE(Drain(2).ok());
-  // Worker 4 is slow to hear of views.
+  // Worker 4 is slow to learn of views.
   for (int i = 0; i < 12; ++i) {
     for (const uint32_t id : {1, 2, 3}) Node(id).Beat();
   }
@@ -238,7 +239,7 @@ TEST_F(CoordinatorLeavingTest, ServersOfARecordedJobKeepTheirSegments) {
   EXPECT_TRUE(Drain(4).ok()) << "a worker may";
 }
 
-// Whose place it takes is not known to be lost yet: the job must not wait for both.
+// The loss of the node it replaces is not known yet: the job must not wait for both.
 TEST_F(CoordinatorLeavingTest, AJobThatOneHasLeftDoesNotWaitForWhoCameBeforeALossWasKnown) {
   Begin(Options(2, 1));
   Node(2).said.set_leaving(true);
@@ -252,7 +253,7 @@ TEST_F(CoordinatorLeavingTest, AJobThatOneHasLeftDoesNotWaitForWhoCameBeforeALos
   EXPECT_EQ(Node(3).view.timeline(), 2u);
 }
 
-// It asked to go while another one served; that one turns out to be lost.
+// It asks to leave while another server serves; that one turns out to be lost.
 TEST_F(CoordinatorLeavingTest, WhoIsNeededAfterAllWhenAnotherIsLostIsToBeReplaced) {
   Begin(Options(1, 1));
   NodeUnderTest& leaver = Add(SERVER);
@@ -265,7 +266,7 @@ TEST_F(CoordinatorLeavingTest, WhoIsNeededAfterAllWhenAnotherIsLostIsToBeReplace
   EXPECT_TRUE(reply.replace());
 }
 
-// It holds nothing, so nobody lacks it. But the only other server may be lost already.
+// It holds nothing, so no node needs it. But the only other server may be lost already.
 TEST_F(CoordinatorLeavingTest, WhoLeavesIsLetGoOnceThoseThatStayWereHeardOf) {
   Begin(Options(2, 2));
   NodeUnderTest& leaver = Add(SERVER, /*spare=*/true);

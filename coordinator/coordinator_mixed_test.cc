@@ -1,4 +1,5 @@
-// With placement.kind MIXED, what servers own follows from the hosts that nodes are on.
+// SPDX-License-Identifier: Apache-2.0
+// Tests placement.kind MIXED, where owned bytes depend on the hosts of nodes.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -36,7 +37,7 @@ void Join(JobUnderTest& job, NodeKind kind, uint64_t incarnation, uint64_t host)
   ASSERT_TRUE(job.coordinator().OnRegister(request, job.now()).ok());
 }
 
-// Of all bytes, by server in the order they joined, the part that it owns; in 1 / kSegments.
+// Segments owned, by server in the order they joined; of kSegments equal ones.
 std::vector<uint64_t> Dealt(const View& view) {
   std::map<uint32_t, uint64_t> segments;
   for (const Lane& lane : view.lanes()) segments[lane.server_node_id()] = 0;
@@ -59,10 +60,10 @@ std::vector<uint64_t> DealtTo(const Hosts& servers, const Hosts& workers,
 }
 
 TEST(CoordinatorMixed, DealsBytesSoThatLinksAreEquallyBusy) {
-  // n = 3, k = 2: 1 / 11 and 4 / 11 of all.
+  // n = 3, k = 2: 1 / 11 and 4 / 11 of all bytes.
   EXPECT_THAT(DealtTo({11, 12, 13, 21, 22}, {11, 12, 13}, PlacementConfig::MIXED),
               ElementsAre(200, 200, 200, 800, 800));
-  // k = n: servers beside workers own nothing.
+  // k = n: servers next to workers own nothing.
   EXPECT_THAT(DealtTo({11, 12, 21, 22}, {11, 12}, PlacementConfig::MIXED),
               ElementsAre(0, 0, 1100, 1100));
 }
@@ -76,7 +77,8 @@ TEST(CoordinatorMixed, OnOneHostAndInOtherPlacementsPartsAreEqual) {
 
 TEST(CoordinatorMixed, AServerThatJoinsChangesTheParts) {
   JobUnderTest job(Options(4, 3, PlacementConfig::MIXED));
-  for (uint64_t i = 0; i < 4; ++i) Join(job, SERVER, 1 + i, 11 + i);  // the last one by itself
+  for (uint64_t i = 0; i < 4; ++i)
+    Join(job, SERVER, 1 + i, 11 + i);  // the last one on a host of its own
   for (uint64_t i = 0; i < 3; ++i) Join(job, WORKER, 101 + i, 11 + i);
   std::vector<NodeUnderTest> nodes;
   for (uint32_t id = 1; id <= 7; ++id) nodes.emplace_back(job, id, 3);

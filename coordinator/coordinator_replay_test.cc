@@ -1,4 +1,6 @@
-// A coordinator made again from its journal is the one that kept it: over random histories.
+// SPDX-License-Identifier: Apache-2.0
+// Tests over random histories that a coordinator rebuilt from its journal equals the one that kept
+// it.
 
 #include <iostream>
 #include <map>
@@ -41,7 +43,7 @@ struct Describe {
   std::string operator()(const TimelineBegun& timeline) const {
     return absl::StrCat("timeline ", timeline.number, " ", timeline.version);
   }
-  std::string operator()(const JobEnded&) const { return ""; }  // a replay has none
+  std::string operator()(const JobEnded&) const { return ""; }  // a replay does not end the job
 };
 
 std::vector<std::string> Described(std::vector<Action> actions) {
@@ -52,18 +54,18 @@ std::vector<std::string> Described(std::vector<Action> actions) {
   return lines;
 }
 
-// What is neither kept nor wanted: how nodes do now.
+// Removes the nodes' current state, which is not journaled.
 std::string WithoutCounters(StatusReply status) {
   for (NodeStatus& node : *status.mutable_nodes()) {
     node.clear_counters();
     node.clear_seconds_since_heartbeat();
   }
-  status.clear_wait();  // for people, by the clock
+  status.clear_wait();  // for display; depends on the time
   return status.DebugString();
 }
 
-// A job that lives at random: nodes join, beat, work and are lost, checkpoints are committed,
-// people stop it. Nodes say more than correct ones would.
+// A job with random events: nodes join, send heartbeats, work and are lost, checkpoints are
+// committed, the user stops it. Nodes report more than correct ones would.
 class RandomJob {
  public:
   explicit RandomJob(uint64_t seed) : random_(seed), options_(RandomOptions()) {
@@ -79,9 +81,9 @@ class RandomJob {
     }
   }
 
-  // Makes the coordinator again, and lets both say all that they can.
+  // Rebuilds the coordinator, and compares the output of both.
   void Compare() {
-    HearEverybody();  // that they are there is news to who leaves
+    HearEverybody();  // a heartbeat is news to leaving nodes
     Coordinator again(options_);
     std::vector<std::string> actions;
     for (const JournalRecord& record : journal_.records()) {
@@ -116,7 +118,7 @@ class RandomJob {
     Take();
   }
 
-  // Another coordinator goes on.
+  // Another coordinator recovers the job.
   void TakeUp() {
     auto another = std::make_unique<Coordinator>(options_);
     for (const JournalRecord& record : journal_.records()) {
@@ -142,7 +144,7 @@ class RandomJob {
     uint64_t clock = 0;
     bool started = false;
     bool leaving = false;
-    HeartbeatReply reply;  // the newest
+    HeartbeatReply reply;  // newest
     HeartbeatRequest last;
   };
 
@@ -244,7 +246,7 @@ class RandomJob {
     } else {
       AddWorkersPart(node, beat);
     }
-    if (Happens(10)) beat = node.last.job() == kJob ? node.last : beat;  // an old one comes late
+    if (Happens(10)) beat = node.last.job() == kJob ? node.last : beat;  // a delayed heartbeat
     if (Happens(1) && Happens(10)) beat.set_failure("out of memory");
     const auto reply = coordinator_->OnHeartbeat(beat, now_);
     node.last = beat;
@@ -346,7 +348,7 @@ class RandomJob {
     nodes_.erase(lost);
   }
 
-  // All but one are not heard of for too long.
+  // All nodes but one are silent for too long.
   void Silence() {
     now_ += absl::Seconds(3);
     if (!nodes_.empty()) Beat(nodes_[Pick(nodes_.size())]);
@@ -362,8 +364,8 @@ class RandomJob {
   std::vector<Node> nodes_;
   uint64_t incarnation_ = 0;
   uint64_t most_clock_ = 0;
-  std::vector<uint64_t> commits_;     // to answer
-  std::vector<std::string> actions_;  // so far
+  std::vector<uint64_t> commits_;     // without a result yet
+  std::vector<std::string> actions_;  // all so far
 };
 
 TEST(CoordinatorReplay, EndsInTheSameStateWithTheSameActionsAndReplies) {

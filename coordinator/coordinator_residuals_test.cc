@@ -1,4 +1,5 @@
-// Checkpoints of jobs with error feedback, and what becomes of residuals when nodes are lost.
+// SPDX-License-Identifier: Apache-2.0
+// Tests checkpoints of jobs with error feedback, and residuals when nodes are lost.
 
 #include <string>
 
@@ -52,7 +53,7 @@ class CoordinatorResidualsTest : public ::testing::Test {
     for (const NoticeAction& notice : job.Take<NoticeAction>()) all += notice.text + "\n";
     return all;
   }
-  // Of both workers' virtual workers a step with something left out.
+  // Reports a step with a residual for each virtual worker of both workers.
   static void Step(JobUnderTest& job, uint64_t clock, uint32_t view = 1) {
     for (const uint32_t id : {2u, 3u}) {
       const uint32_t first = 2 * (id - 2);
@@ -93,7 +94,7 @@ TEST_F(CoordinatorResidualsTest, ALostWorkerHoldsNoCheckpointUp) {
   EXPECT_EQ(commits[0].manifest.files_size(), 4);
   job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
 
-  // Who takes over says that it has nothing of what was before.
+  // The new owner reports that it has no residual of the time before.
   job.Send(WithClocks(job.ReadyBeat(1), 2, {6, 6, 6, 6}));
   job.Send(In(WithLanes(job.ReadyBeat(1), 6), 2));
   HeartbeatRequest worker = In(job.ReadyBeat(2), 2);
@@ -112,7 +113,7 @@ TEST_F(CoordinatorResidualsTest, WhatAWorkerWroteOfStepsThatAreTakenAgainIsVoid)
   for (const uint32_t v : {2u, 3u}) lost = WithResidual(std::move(lost), v, 6);
   job.Send(lost);
   Lose(job, 3);
-  job.Send(WithClocks(job.ReadyBeat(1), 2, {6, 6, 5, 6}));  // 2 takes step 5 again
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {6, 6, 5, 6}));  // worker 2 repeats step 5
   HeartbeatRequest worker = In(job.ReadyBeat(2), 2);
   for (const uint32_t v : {0u, 1u}) worker = WithResidual(std::move(worker), v, 6);
   job.Send(worker);
@@ -171,7 +172,7 @@ TEST_F(CoordinatorResidualsTest, WhatIsNotWrittenInTimeIsLostWhenTheJobGoesBackA
       "the job begins again without what pushes of virtual worker 3 had left out: norm 0.1\n");
 }
 
-// Lanes have written step 4, and with server 1 the job goes back; worker 3 writes nothing.
+// Lanes have written step 4, neither worker has; then server 1 is lost and the job rolls back.
 void GoBackLackingResiduals(JobUnderTest& job) {
   job.Run(1, 2);
   for (const uint32_t lane : {0u, 1u}) job.Send(WithPart(job.ReadyBeat(1), lane, 4));
@@ -253,7 +254,7 @@ TEST_F(CoordinatorResidualsTest, ACheckpointThatAWorkerCannotWriteIsNone) {
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_THAT(notices[0].text, HasSubstr("checkpoint of step 4 was not written: worker 3 (host, "
                                          "pid 102): the disk is full"));
-  // Its other parts come, and those of later ones.
+  // Its other parts arrive, and those of later versions.
   job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 6), 1, 6));
   job.Send(WithResidual(WithResidual(job.ReadyBeat(3), 2, 6), 3, 6));
   EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());

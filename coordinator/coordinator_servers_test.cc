@@ -1,4 +1,5 @@
-// Servers that are lost, join and stand by while a job runs.
+// SPDX-License-Identifier: Apache-2.0
+// Tests servers that are lost, join or are standby while a job runs.
 
 #include <string>
 
@@ -89,7 +90,7 @@ TEST_F(CoordinatorServersTest, ASpareServerIsFilledInPlaceOfALostOne) {
   EXPECT_FALSE(StatusOf(3).spare());
   EXPECT_EQ(StatusOf(2).segments(), kSegments);
   EXPECT_EQ(StatusOf(3).segments(), 0u);
-  // Those that it is to own, and those that it is to have a copy of.
+  // It will own some of them, and have copies of the others.
   EXPECT_EQ(StatusOf(3).copies(), kSegments);
   EXPECT_EQ(StatusOf(3).copies_missing(), kSegments);
   EXPECT_EQ(AtRisk(), kSegments);
@@ -103,7 +104,7 @@ TEST_F(CoordinatorServersTest, ASpareServerIsFilledInPlaceOfALostOne) {
   EXPECT_THAT(Notices(), HasSubstr("all segments have 2 copies again"));
   EXPECT_EQ(Node(4).view.timeline(), 1u);
   EXPECT_THAT(Owners(Node(4).view), ElementsAre(2, 3));
-  // And now the other one.
+  // The other one is lost too.
   Lose(2);
   Settle();
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);
@@ -171,7 +172,7 @@ TEST_F(CoordinatorServersTest, WhoeverTookOverMayBeLostToo) {
   Node(1).Beat();
   Node(2).Beat();
   Lose(2);
-  // Server 1 is left, and owns a half; the other half is gone.
+  // Server 1 remains and owns one half; the other half is lost.
   EXPECT_EQ(job_->coordinator().phase(), WAITING);
   Add(SERVER);
   Settle();

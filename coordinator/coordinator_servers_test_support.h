@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_COORDINATOR_SERVERS_TEST_SUPPORT_H_
 #define TUG_COORDINATOR_COORDINATOR_SERVERS_TEST_SUPPORT_H_
 
@@ -11,7 +12,7 @@
 
 namespace tug {
 
-// Two lanes a server, twelve segments of 10 bytes, four virtual workers, two workers.
+// Two lanes per server, twelve segments of 10 bytes, four virtual workers, two workers.
 class CoordinatorServersTest : public ::testing::Test {
  protected:
   static CoordinatorOptions Options(uint32_t servers, uint32_t replicas, uint32_t spares = 0) {
@@ -24,7 +25,7 @@ class CoordinatorServersTest : public ::testing::Test {
   }
   static constexpr uint32_t kSegments = 12;
 
-  // Servers, spares and workers join and run: ids in that order, from 1.
+  // Servers, spares and workers join and run; ids are in that order, from 1.
   void Begin(const CoordinatorOptions& options) {
     job_ = std::make_unique<JobUnderTest>(options);
     const ClusterConfig& cluster = options.config.cluster();
@@ -42,7 +43,7 @@ class CoordinatorServersTest : public ::testing::Test {
   NodeUnderTest& Node(uint32_t id) { return *nodes_.at(id - 1); }
   bool Lives(uint32_t id) const { return !dead_.contains(id) && !nodes_.at(id - 1)->left; }
 
-  // Everybody beats until nothing happens any more.
+  // All nodes send heartbeats, enough times for the job to settle.
   void Settle() {
     for (int i = 0; i < 12; ++i) {
       for (const auto& node : nodes_) {

@@ -1,4 +1,5 @@
-// What people are told of a job and its nodes.
+// SPDX-License-Identifier: Apache-2.0
+// The status of a job and its nodes, as shown to users.
 #include <limits>
 #include <optional>
 #include <string>
@@ -9,8 +10,8 @@
 namespace tug {
 namespace {
 
-// The last step that all virtual workers of the worker have reported: what reports of a step say of
-// the worker is the same in all.
+// Adds the newest step that the worker has reported. All reports of a step carry the same values
+// for the worker.
 void AddLastStep(const Member& member, NodeStatus& node) {
   if (member.started) node.set_clock(member.clock);
   if (!member.newest.has_value()) return;
@@ -26,9 +27,10 @@ void AddBest(const std::optional<EvalMetrics>& best, StatusReply& reply) {
   reply.mutable_best()->set_loss(best->loss);
 }
 
-// REQUIRES: the job is done, and its last checkpoint is not of the last step that was reported. It
-// was asked to stop while it was to go back to a checkpoint: the steps after that are gone. Or all
-// was saved when it was to go back, and reports of the last steps were lost.
+// Reduces the status to what the last checkpoint has. REQUIRES: the job is done, and its last
+// checkpoint is not of the last reported step. Either the job was stopped during a rollback, and
+// later steps are lost; or all steps were saved when the rollback began, and reports of the last
+// ones were lost.
 void TellOnlyWhatIsSaved(EarlyStop evaluations, StatusReply& reply) {
   reply.set_step(reply.last_checkpoint());
   reply.set_loss(std::numeric_limits<double>::quiet_NaN());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/coordinator.h"
 
 #include <string>
@@ -228,12 +229,12 @@ TEST(Coordinator, GoesOnWithoutACheckpointThatCannotBeWritten) {
   EXPECT_EQ(notices[0].text,
             "checkpoint of step 2 was not written: server 1 (host, pid 1): no space left on "
             "device: free some; the next is tried at step 4");
-  // What else is written of it makes no checkpoint.
+  // Other parts of that version do not complete the checkpoint.
   job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 2), 1, 2));
   EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
   job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 4), 1, 4));
   EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
-  // One that cannot be committed is no end either.
+  // A failed commit does not end the job either.
   job.coordinator().OnCheckpointCommitted(4, absl::UnavailableError("too many open files"),
                                           job.now());
   EXPECT_EQ(job.coordinator().phase(), RUNNING);
@@ -271,7 +272,7 @@ TEST(Coordinator, FailsWhenTheCheckpointThatAStopEndsWithWasNotWritten) {
   EXPECT_THAT(job.Send(paused).failure(), HasSubstr("the last checkpoint, of step 2, was not "));
 }
 
-// Steps may be shorter than the time between two heartbeats.
+// Steps may be shorter than the heartbeat interval.
 TEST(Coordinator, WhatIsWrittenWhenAJobFailsIsCommittedAllTheSame) {
   JobUnderTest job(1, 1, 10);
   job.Run(1, 1);
@@ -365,7 +366,7 @@ TEST(Coordinator, StopsAtTheStepAfterTheLatestOneBegun) {
   job.Send(WithStep(job.ReadyBeat(3), 1, 7));
   EXPECT_FALSE(job.coordinator().OnStop(job.now()).message().empty());
 
-  // Worker 2 acknowledges, having begun step 7 meanwhile; worker 3 has begun step 8 before it takes
+  // Worker 2 has begun step 7 when it acknowledges; worker 3 has begun step 8 before it receives
   // the order.
   HeartbeatReply reply = job.Send(WithStep(job.ReadyBeat(2), 0, 7));
   EXPECT_TRUE(reply.pause());
@@ -375,7 +376,7 @@ TEST(Coordinator, StopsAtTheStepAfterTheLatestOneBegun) {
   EXPECT_TRUE(job.Send(paused).pause());
   HeartbeatRequest other = WithStep(job.ReadyBeat(3), 1, 8);
   EXPECT_TRUE(job.Send(other).pause());
-  job.coordinator().OnStop(job.now());  // again: changes nothing
+  job.coordinator().OnStop(job.now());  // again: no effect
   other.set_pausing(true);
   reply = job.Send(other);
   EXPECT_FALSE(reply.pause());

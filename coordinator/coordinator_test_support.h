@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_COORDINATOR_TEST_SUPPORT_H_
 #define TUG_COORDINATOR_COORDINATOR_TEST_SUPPORT_H_
 
@@ -87,7 +88,7 @@ class JobUnderTest {
     return reply.value_or(HeartbeatReply());
   }
 
-  // Servers and workers join and become ready: ids 1..servers, then the workers'.
+  // Servers and workers join and become ready; ids 1..servers, then the workers'.
   void Run(uint32_t servers, uint32_t workers) {
     for (uint32_t i = 0; i < servers; ++i) Join(SERVER, 1 + i);
     for (uint32_t i = 0; i < workers; ++i) Join(WORKER, 101 + i);
@@ -99,7 +100,7 @@ class JobUnderTest {
     const absl::Time end = now_ + time;
     while (now_ < end) StandStill(std::min(end - now_, absl::Milliseconds(100)));
   }
-  // As a process does that is stopped.
+  // The coordinator's process is stopped for this time.
   void StandStill(absl::Duration time) {
     now_ += time;
     coordinator_.OnTick(now_);
@@ -122,13 +123,13 @@ class JobUnderTest {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-// A node that does what it is told with each heartbeat.
+// A node that follows the orders in each reply.
 class NodeUnderTest {
  public:
   NodeUnderTest(JobUnderTest& job, uint32_t id, uint32_t virtual_workers = 4)
       : job_(job), id_(id), clocks_(virtual_workers, 0) {}
 
-  // The reply is to be read by the caller too.
+  // Callers may read the reply too.
   HeartbeatReply Beat() {
     HeartbeatRequest beat = said;
     beat.set_node_id(id_);
@@ -153,8 +154,8 @@ class NodeUnderTest {
   uint32_t id() const { return id_; }
   void SetClocks(std::vector<uint64_t> clocks) { clocks_ = std::move(clocks); }
 
-  HeartbeatRequest said;  // beside
-  bool copies = true;     // what it owns is copied at once
+  HeartbeatRequest said;  // additional fields of each heartbeat
+  bool copies = true;     // copies of its segments are in sync at once
   View view;
   uint32_t placement = 0;
   uint32_t fenced = 0;

@@ -1,27 +1,27 @@
-// Views and timelines of a job: the first one, what becomes of it when nodes are lost and others
-// join, and the next timeline.
+// SPDX-License-Identifier: Apache-2.0
+// Views and timelines of a job: the first view, changes when nodes are lost or join, and rollbacks.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "blocks/segment_table.h"
+#include "blocks/view_lanes.h"
+#include "config/sync_mode.h"
 #include "coordinator/coordinator.h"
-#include "exchange/segment_table.h"
-#include "exchange/view_lanes.h"
-#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
 
-// Whether placement.host_weight_cache has anything to keep.
+// Whether placement.host_weight_cache can cache anything.
 bool CachesWeights(const View& view) {
   return std::ranges::any_of(view.workers(), [&view](const WorkerAssignment& worker) {
     return !PullLanesOn(view, worker.host_id()).empty();
   });
 }
 
-// What the loss of a worker means. `left`: workers that are there still.
+// Effect of losing a worker, for the notice. `left`: number of remaining workers.
 std::string LossText(FaultConfig::WorkerLoss policy, size_t left) {
   switch (policy) {
     case FaultConfig::WAIT:
@@ -42,7 +42,7 @@ void Coordinator::IssueFirstView() {
   if (config().comm().scheduler() == CommConfig::AUTO) {
     const absl::StatusOr<SegmentTable> table =
         SegmentTable::Create(views_.view().blocks(), config().comm().segment_elements());
-    TUG_CHECK_OK(table.status());  // the layout was made from it
+    TUG_CHECK_OK(table.status());  // the layout was made from this table
     tuning_.emplace(config(), *table, options_.predicts_steps);
   }
   if (config().placement().host_weight_cache() && !CachesWeights(views_.view())) {
@@ -87,7 +87,7 @@ void Coordinator::TakeSettledView(absl::Time now) {
   }
   for (const WorkerAssignment& place : views_.view().workers()) {
     const Member* const worker = membership_.Find(place.node_id());
-    if (worker == nullptr) continue;  // it has been told
+    if (worker == nullptr) continue;  // a notice was added when it was lost
     TellResiduals(
         *worker, worker->leaving ? "left, and with it" : "gave virtual workers away, and with them",
         owners);
@@ -112,7 +112,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   });
   const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
   if (views_.begun() && !GoesOnWithoutANode(config())) {
-    member->told_of_end = true;  // it cannot be told
+    member->told_of_end = true;  // it cannot be notified
     return Fail(lost, now);
   }
   if (member->let_go) {
@@ -130,7 +130,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     actions_.AddNotice(
         key, absl::StrCat(lost, stood_by ? "; it stood by" : "; its place is free again"));
   } else if (kind == SERVER && phase() == RUNNING && views_.OutlivesServer(*member, lost)) {
-    // It has said so.
+    // OutlivesServer has added the notice.
   } else if (kind == SERVER && checkpoints_.AllIsSaved()) {
     stage_.RollBack(/*loses_steps=*/false, now);
     actions_.AddNotice(key, lost);
@@ -164,8 +164,9 @@ void Coordinator::TellResiduals(const Member& worker, const std::string& what,
       absl::StrCat(worker.Name(), " ", what, " ", gone));
 }
 
-// Once everyone whom it takes is there, and what is whole of checkpoints is committed. What only
-// lacks a part of a worker that is there becomes whole within moments.
+// Starts the next timeline once enough nodes have joined and all complete checkpoints are
+// committed. A checkpoint that misses only residuals of present workers usually completes soon; it
+// is waited for up to failure_timeout_.
 void Coordinator::RollBack(absl::Time now) {
   if (checkpoints_.AwaitsResiduals()) {
     if (stage_.Lasts(now) < failure_timeout_) return;
@@ -183,7 +184,7 @@ void Coordinator::RollBack(absl::Time now) {
   }
   stage_.BeginTimeline();
   TimelineStart start = checkpoints_.newest();
-  // What virtual workers' pushes had left out; at the first step there was nothing to restore.
+  // Error-feedback residuals that the checkpoint lacks; a start from scratch restores none anyway.
   const std::string gone =
       start.restore_path.empty() ? "" : timeline_->residuals.TakeAllBut(start.residuals);
   if (!gone.empty()) {

@@ -1,16 +1,17 @@
-// A traced job: when nodes are asked for what they recorded, and what comes of it.
+// SPDX-License-Identifier: Apache-2.0
+// Tests traced jobs: when nodes are asked for their recordings, and the resulting trace.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "control/trace_messages.h"
 #include "coordinator/coordinator_test_support.h"
-#include "proto/trace_messages.h"
 
 namespace tug {
 namespace {
 
-// A server (1) and a worker (2), of which steps 3 and 4 are traced; and 10 steps in all.
+// One server (1) and one worker (2); steps 3 and 4 of 10 are traced.
 class TracedJob : public JobUnderTest {
  public:
   TracedJob() : JobUnderTest(Traced()) { Run(1, 1); }
@@ -37,7 +38,7 @@ class TracedJob : public JobUnderTest {
     beat.set_trace_sent(true);
     return beat;
   }
-  // The last step is done and its checkpoint committed.
+  // Completes the last step and commits its checkpoint.
   void EndAllSteps() {
     for (uint64_t clock = 0; clock < 10; ++clock) Step(clock);
     for (uint32_t lane = 0; lane < 2; ++lane) Send(WithPart(ReadyBeat(1), lane, 10));
@@ -113,7 +114,7 @@ TEST(TracedCoordinator, SaysOfWhichNodeItRefusedAPart) {
   EXPECT_EQ(job.coordinator().OnTrace(large, job.now()).status().code(),
             absl::StatusCode::kResourceExhausted);
   job.Send(job.Sent(1));
-  job.Send(job.Sent(2));  // it warns, and gives up
+  job.Send(job.Sent(2));  // after a warning it gives up
   const auto completed = job.Take<TraceCompleted>();
   ASSERT_EQ(completed.size(), 1u);
   EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker 2 (host, pid 101)"});

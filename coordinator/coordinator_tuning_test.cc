@@ -1,4 +1,5 @@
-// comm.scheduler AUTO: schedules in replies, and what steps under them come to.
+// SPDX-License-Identifier: Apache-2.0
+// Tests comm.scheduler AUTO: schedules in replies, and measurements of steps under them.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kServers = 2;
-constexpr uint32_t kWorker = 3;  // node id, after the servers'
+constexpr uint32_t kWorker = 3;  // node id, after those of the servers
 
 CoordinatorOptions TunedOptions() {
   CoordinatorOptions options = JobUnderTest::Options(kServers, 1, 1000, 0, 1);

@@ -1,4 +1,5 @@
-// What a job that makes no progress waits for, in words.
+// SPDX-License-Identifier: Apache-2.0
+// Describes what a job that makes no progress waits for.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -16,7 +17,7 @@ std::string Counted(uint64_t count, NodeKind kind) {
   return absl::StrCat(count, " ", KindName(kind), count == 1 ? "" : "s");
 }
 
-// "1 server and 2 workers to join"; empty: nobody is missing.
+// "1 server and 2 workers to join"; empty: none is missing.
 std::string ToJoin(uint64_t servers, uint64_t workers) {
   std::vector<std::string> missing;
   if (servers > 0) missing.push_back(Counted(servers, SERVER));

@@ -1,4 +1,5 @@
-// What the coordinator knows for people who watch, and keeps out of its journal.
+// SPDX-License-Identifier: Apache-2.0
+// Tests what the coordinator keeps for display, and does not journal.
 #include <gtest/gtest.h>
 
 #include "coordinator/coordinator_test_support.h"

@@ -1,4 +1,5 @@
-// With placement.host_weight_cache, whether hosts have anything to keep.
+// SPDX-License-Identifier: Apache-2.0
+// Tests the notice that placement.host_weight_cache has no effect.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -23,7 +24,7 @@ void Join(JobUnderTest& job, NodeKind kind, uint64_t incarnation, uint64_t host)
   ASSERT_TRUE(job.coordinator().OnRegister(request, job.now()).ok());
 }
 
-// Whether people are told so, of a job that has begun.
+// Whether a job that has begun has that notice.
 bool SaysThatNothingIsKept(const Hosts& servers, const Hosts& workers, bool caches = true) {
   CoordinatorOptions options =
       JobUnderTest::Options(static_cast<uint32_t>(servers.size()),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/journal.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -29,7 +30,7 @@ struct FileHeader {
   uint32_t format = 1;
   uint32_t zero = 0;
   uint64_t salt = 0;
-  uint64_t xxh3 = 0;  // of what is before it
+  uint64_t xxh3 = 0;  // of the fields before it
 };
 static_assert(sizeof(FileHeader) == 32);
 
@@ -58,7 +59,7 @@ std::optional<T> Take(std::span<const std::byte>& bytes) {
   return value;
 }
 
-// The batch that `bytes` begin with, if it is whole; `bytes` go on after it.
+// Removes and returns the batch that `bytes` begin with; none if it is incomplete or damaged.
 struct Batch {
   uint32_t count = 0;
   std::span<const std::byte> records;
@@ -216,7 +217,7 @@ absl::Status FileJournal::Sync(uint64_t position) {
     mutex_.Await(absl::Condition(&idle));
     if (!error_.ok()) return error_;
     if (durable_ >= position) break;
-    // Whoever comes first writes for all.
+    // The first waiting thread writes for all.
     writing_ = true;
     const std::string records = std::exchange(waiting_, {});
     const uint64_t count = appended_ - durable_;

@@ -1,28 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_JOURNAL_H_
 #define TUG_COORDINATOR_JOURNAL_H_
 
-// What a coordinator was told, kept so that another process can take its job up.
+// Journal of a coordinator's inputs, from which another process can recover its job.
 //
-// The coordinator (coordinator.h) is a function of its inputs: fed with the same ones it ends in
-// the same state. So the journal holds inputs, not states (event sourcing), and of them only those
-// that say something new. Rules that make it safe:
-//   1. An input is appended in the same critical section in which it is obeyed.
-//   2. Nothing that depends on it leaves the process, neither a reply nor an action, before it is
-//      durable: Sync(position) with a position taken after it was appended. All who wait at a time
-//      share one fsync (group commit; Gray and Reuter 1993, 9.4.7).
+// The coordinator (coordinator.h) is a function of its inputs: the same inputs lead to the same
+// state. So the journal holds inputs, not states (event sourcing), and only those that change
+// something. Safety rules:
+//   1. An input is appended in the same critical section in which it is applied.
+//   2. Nothing that depends on it, neither a reply nor an action, leaves the process before it is
+//      durable: Sync(position) with a position read after the append. All concurrent callers share
+//      one fsync (group commit; Gray and Reuter 1993, 9.4.7).
 //
 // RUN/journal, little-endian:
 //
 //   header   32 bytes: "TUGJOURN", u32 format 1, u32 zero, u64 salt (random), u64 XXH3-64 of the 24
 //            bytes before it
-//   batches  u32 size of the records, u32 number of them, u64 XXH3-64 of the records, whose seed is
-//            that of these 8 bytes, whose seed is the salt; then each record: u32 size, and as many
-//            bytes of a JournalRecord (proto/journal.proto)
+//   batches  u32 size of the records, u32 number of them, u64 XXH3-64 of the records, seeded with
+//            the XXH3-64 of these 8 bytes, which is seeded with the salt; then each record: u32
+//            size, and as many bytes of a JournalRecord (proto/journal.proto)
 //
-// A batch is written when the one before it is durable. So a last one that is not whole was being
-// written when the process or the machine died: nobody was told of what is in it, and it is cut
-// off. One that is not whole, but has a whole one after it, is damage. The size: about 100 bytes
-// for each step of a virtual worker.
+// A batch is written once the previous one is durable. So an incomplete last batch was being
+// written when the process or the machine died: nothing depends on it yet, and it is cut off. An
+// incomplete batch followed by a complete one is damage. Size: about 100 bytes per step of a
+// virtual worker.
 
 #include <cstdint>
 #include <functional>
@@ -35,12 +36,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "proto/journal.pb.h"
 
 namespace tug {
 
-// Where a coordinator's inputs are kept.
+// Log of a coordinator's inputs.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -49,7 +50,8 @@ class Journal {
   virtual void Append(const JournalRecord& record) = 0;
   // Number of records appended.
   virtual uint64_t position() const = 0;
-  // Waits until as many records are durable. Errors: they may never be; all later calls fail too.
+  // Waits until the first `position` records are durable. Errors: they may never be; all later
+  // calls fail too.
   virtual absl::Status Sync(uint64_t position) = 0;
 };
 
@@ -66,16 +68,16 @@ class MemoryJournal final : public Journal {
   std::vector<JournalRecord> records_;
 };
 
-// RUN/journal, of the process that has the folder's lock (run_folder.h). Thread-safe.
+// RUN/journal, written by the process that holds the folder's lock (run_folder.h). Thread-safe.
 class FileJournal final : public Journal {
  public:
-  // Makes the file, or replaces one; `begin` is durable when this returns. Errors: those of the
-  // file system.
+  // Creates or replaces the file; `begin` is durable on return. Errors: those of the file system.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Create(const std::string& path,
                                                              const JournalRecord& begin);
-  // Opens one that a dead process has left: cuts off a last batch that is not whole, and goes on
-  // after it. `take` gets each record, in order; its first error ends this. Errors: NOT_FOUND,
-  // DATA_LOSS (damaged), all with the file's name; those of the file system.
+  // Opens the journal of a dead process to append to it; cuts off an incomplete last batch. Calls
+  // `take` with each record, in order, and returns its first error. Errors: NOT_FOUND, DATA_LOSS
+  // (damaged), FAILED_PRECONDITION (written in another format), all with the file's name; those of
+  // the file system.
   static absl::StatusOr<std::unique_ptr<FileJournal>> TakeUp(
       const std::string& path, const std::function<absl::Status(const JournalRecord&)>& take);
 
@@ -83,10 +85,10 @@ class FileJournal final : public Journal {
   uint64_t position() const override;
   absl::Status Sync(uint64_t position) override;
 
-  // Deletes the file: there is nothing left to take up.
+  // Deletes the file: the job has ended and needs no recovery.
   absl::Status Remove();
 
-  // Fsyncs so far.
+  // Number of fsyncs so far.
   uint64_t syncs() const;
 
  private:
@@ -100,22 +102,23 @@ class FileJournal final : public Journal {
   absl::Status WriteBatch(const std::string& records, uint32_t count);
 
   const std::string path_;
-  const FileDescriptor fd_;  // whoever has set writing_
+  const FileDescriptor fd_;  // used only by the thread that set writing_
   const uint64_t salt_;
 
   mutable absl::Mutex mutex_;
-  std::string waiting_ ABSL_GUARDED_BY(mutex_);  // of the next batch
-  uint64_t appended_ ABSL_GUARDED_BY(mutex_);    // records
+  std::string waiting_ ABSL_GUARDED_BY(mutex_);  // records of the next batch
+  uint64_t appended_ ABSL_GUARDED_BY(mutex_);    // number of records
   uint64_t durable_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   uint64_t syncs_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The part that is pure: reads a journal's bytes. Returns how many of them are whole: the rest is a
-// batch that was being written. Errors: DATA_LOSS, naming `path`; the first of `take`.
+// Pure part of TakeUp: parses a journal's bytes. Returns the extent of the complete batches; the
+// rest is a batch that was being written. Errors: DATA_LOSS and FAILED_PRECONDITION, naming `path`;
+// the first of `take`.
 struct JournalExtent {
-  uint64_t bytes = 0;  // 0: not even the header is whole
+  uint64_t bytes = 0;  // 0: the header is incomplete
   uint64_t records = 0;
   uint64_t salt = 0;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/journal.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -43,7 +44,7 @@ class JournalTest : public ::testing::Test {
     fs::create_directories(root_);
   }
 
-  // A batch for each record.
+  // Writes one batch per record.
   void WriteJournal(uint32_t records) const {
     const auto journal = FileJournal::Create(path_, Begin());
     ASSERT_TRUE(journal.ok()) << journal.status();
@@ -56,7 +57,7 @@ class JournalTest : public ::testing::Test {
   void SetBytes(const std::string& bytes) const {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
   }
-  // The nodes of its records, 0 for the first.
+  // Node ids of the records; 0 for the first record.
   absl::StatusOr<std::vector<uint32_t>> Read(const std::string& bytes) const {
     std::vector<uint32_t> nodes;
     const auto extent =
@@ -137,14 +138,14 @@ TEST_F(JournalTest, ManyThreadsLoseNothingAndShareSyncs) {
   for (uint32_t i = 0; i < nodes.size(); ++i) EXPECT_EQ(nodes[i], i);
 }
 
-// Killed, or the power gone, at any byte of the last batch.
+// The process was killed, or the power failed, at any byte of the last batch.
 TEST_F(JournalTest, ALastBatchThatIsNotWholeIsCutOffWhereverItEnds) {
   WriteJournal(2);
   const std::string two = Bytes();
   WriteJournal(3);
   std::string three = Bytes();
   for (size_t size = two.size(); size < three.size(); ++size) {
-    // The salt differs from file to file: cut this one.
+    // Each file has its own salt: cut this one.
     SetBytes(three.substr(0, size));
     std::vector<uint32_t> nodes;
     auto journal = TakeUp(nodes);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_RECALLED_ACTIONS_H_
 #define TUG_COORDINATOR_RECALLED_ACTIONS_H_
 
@@ -9,24 +10,24 @@
 
 namespace tug {
 
-// What a coordinator that takes a job up does about the actions that the replayed journal led to:
-// the process before carried them out in order, and may have died in any. A commit, and a
-// prediction, is carried out when the journal has its answer; what came after a commit without one
-// is left to do, and the commit too, though it may have been carried out. Pure. Not thread-safe.
+// Splits the actions that a replayed journal produces into done and left, for a recovered
+// coordinator. The previous process executed actions in order and may have died during any of them.
+// A commit, or a prediction, is done if the journal has its result. A commit without a result, and
+// all actions after it, are left, although the commit may have been executed. Pure. Not
+// thread-safe.
 class RecalledActions {
  public:
-  // `actions`: what the machine asked for when it replayed `record`. To be called with all records,
-  // in order. Returns the actions that are known to be done by now; of commits, those that
-  // succeeded.
+  // `actions`: what the state machine requested on replaying `record`. Call with all records, in
+  // order. Returns the actions now known to be done, of commits those that succeeded.
   std::vector<Action> Add(const JournalRecord& record, std::vector<Action> actions);
-  // What is left to do, in order. The newest best may have been noted: noting it again does no
-  // harm.
+  // Actions left to do, in order. The newest best is among them though it may have been recorded:
+  // recording it again is harmless.
   std::vector<Action> TakeLeft();
 
  private:
   void AddTo(std::vector<Action>& done, Action action);
 
-  std::deque<Action> left_;  // the commit that has no answer yet, and what came after it
+  std::deque<Action> left_;  // the commit without a result, and the actions after it
   std::optional<NewBestAction> newest_best_;
   std::optional<TuningAction> unanswered_;  // StepPredictionWanted
 };

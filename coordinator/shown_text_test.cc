@@ -1,4 +1,5 @@
-#include "coordinator/shown_text.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/membership/shown_text.h"
 
 #include <gtest/gtest.h>
 

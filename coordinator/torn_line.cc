@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/torn_line.h"
 
 #include <cerrno>
@@ -6,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace tug {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_TORN_LINE_H_
 #define TUG_COORDINATOR_TORN_LINE_H_
 
@@ -7,10 +8,9 @@
 
 namespace tug {
 
-// Cuts off what stands behind the last newline of a file: a line that a process was writing when it
-// was killed, or for which the disk had no room. What is appended then begins a line. A file that
-// is missing, or is no regular one, is left alone. Errors: those of the file system, naming the
-// file.
+// Truncates a file after its last newline: removes a line that a process was writing when it was
+// killed, or for which the disk had no room, so that the next append begins a line. No effect on a
+// missing or non-regular file. Errors: those of the file system, naming the file.
 absl::Status CutTornLine(const std::string& path);
 
 }  // namespace tug

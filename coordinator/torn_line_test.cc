@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/torn_line.h"
 
 #include <fstream>
 #include <string>
 
-#include "base/file.h"
-#include "base/test_folder.h"
+#include "base/files/file.h"
+#include "base/files/test_folder.h"
 #include "gtest/gtest.h"
 
 namespace tug {

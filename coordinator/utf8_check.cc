@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/utf8_check.h"
 
 #include <vector>
@@ -5,7 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "data/utf8.h"
+#include "data/text/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "proto/job.pb.h"
@@ -17,7 +18,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// `prefix`: of the paths of its fields.
+// `prefix`: prepended to the names of the message's fields.
 absl::Status CheckStrings(const Message& message, const std::string& prefix) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;

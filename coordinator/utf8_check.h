@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_COORDINATOR_UTF8_CHECK_H_
 #define TUG_COORDINATOR_UTF8_CHECK_H_
 
@@ -9,12 +10,12 @@ namespace tug {
 
 class JobConfig;
 
-// Whether a text can be in messages to nodes and in the journal: strings of protobuf are UTF-8, and
-// whoever reads a message with another one refuses all of it. Pure. Errors: INVALID_ARGUMENT, with
-// `what` and the text, bytes that are not ASCII as \xNN.
+// Checks that a text can be in messages to nodes and in the journal. Strings of protobuf are UTF-8;
+// a reader rejects the whole message otherwise. Pure. Errors: INVALID_ARGUMENT, with `what` and the
+// text, bytes that are not ASCII as \xNN.
 absl::Status CheckUtf8(const std::string& what, const std::string& text);
 
-// The same of every string in a configuration; errors name the field.
+// Checks every string of a configuration; errors name the field.
 absl::Status CheckUtf8(const JobConfig& config);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/line_sampler.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace tug {
 namespace {
 
-// Of the shuffle that splits the lines: no job's epoch.
+// Key of the shuffle that splits the lines; no training epoch uses it.
 constexpr uint64_t kSplitSeed = 0;
 constexpr uint64_t kSplitEpoch = (uint64_t{1} << 48) - 1;
 
@@ -99,7 +100,8 @@ void LineSampler::FillValidation(uint64_t index, const SampleRow& row) const {
 void LineSampler::FillLine(uint64_t index, const SampleRow& row) const {
   const TokenLine line = file_.Line(index);
   const uint32_t symbols = file_.info().symbols;
-  // Fills `out` with what of [front] text [back] it holds, and padding; returns how much.
+  // Writes [front] text [back], truncated to `out`, then padding; returns the length without
+  // padding.
   const auto fill = [&](std::span<int32_t> out, bool front, uint64_t begin, uint32_t count,
                         bool back, int32_t padding) {
     const size_t first = front ? 1 : 0;

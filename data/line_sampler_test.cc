@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/line_sampler.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int32_t kBegin = 256;  // of BYTE
+constexpr int32_t kBegin = 256;  // BYTE has symbols 0 .. 255
 constexpr int32_t kEnd = 257;
 
 class LineSamplerTest : public testing::Test {
@@ -59,7 +60,7 @@ class LineSamplerTest : public testing::Test {
     return dynamic_cast<const LineSampler&>(*sampler_);
   }
 
-  // `lines` lines "<i mod 3>\t<i>".
+  // Text of `lines` lines "<i mod 3>\t<i>".
   static std::string Numbered(int lines) {
     std::string text;
     for (int i = 0; i < lines; ++i) absl::StrAppend(&text, i % 3, "\t", i, "\n");
@@ -122,7 +123,7 @@ TEST_F(LineSamplerTest, ALabelledLineIsBeginAndTextAndPadding) {
   EXPECT_THAT(config_.data().resolved_labels(), ElementsAre("a", "b"));
   EXPECT_EQ(config_.data().resolved_symbols(), 258u);
   ASSERT_EQ(sampler.train_samples(), 3u);
-  std::map<std::vector<int32_t>, std::pair<int32_t, int32_t>> seen;  // length, label
+  std::map<std::vector<int32_t>, std::pair<int32_t, int32_t>> seen;  // values: length, label
   SampleBatch batch;
   for (uint32_t v = 0; v < 3; ++v) {
     sampler.Fill(0, v, 0, 1, batch);
@@ -190,7 +191,7 @@ TEST_F(LineSamplerTest, AStepIsTheSameHoweverVirtualWorkersDivideItAndWhenever) 
 TEST_F(LineSamplerTest, LinesAcrossPiecesAndFilesAreWhole) {
   const std::string folder = base_ + ".folder";
   std::filesystem::create_directories(folder);
-  const std::string wide(700'000, 'w');  // pieces are 1 MiB
+  const std::string wide(700'000, 'w');  // longer than half a piece (1 MiB)
   std::ofstream(folder + "/1") << "a\t" << wide << "\nb\t" << wide << "\nc\tlast of 1";
   std::ofstream(folder + "/2") << "d\tfirst of 2\n";
   std::vector<std::string> lines;
@@ -202,7 +203,8 @@ TEST_F(LineSamplerTest, LinesAcrossPiecesAndFilesAreWhole) {
   EXPECT_THAT(lines, ElementsAre("a700000", "b700000", "c9", "d10"));
 }
 
-// What an editor on another system leaves in a file: the labels and texts are the same.
+// Marks, line ends and white space that editors on other systems leave: labels and texts are
+// unchanged.
 TEST_F(LineSamplerTest, LabelsAndTextsDoNotDependOnEndsOfLinesMarksAndSpaces) {
   const std::string plain = "neg\tbad one\npos\tgood\n";
   ASSERT_TRUE(Prepare(plain).ok());
@@ -255,7 +257,7 @@ TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
   EXPECT_FALSE(std::filesystem::exists(base_ + ".bin.tmp.lines"));
 }
 
-// A prompt is read as the lines that a model was trained on.
+// A prompt is parsed like the lines that a model was trained on.
 TEST(SideOfLine, IsThatOfALineOfTheText) {
   for (const std::string text :
        {"a b", " a b", "a b \v\f", "a b\n", "a b\r\n", "a b \r\r", "a b\r"}) {

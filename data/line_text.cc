@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/line_text.h"
 
 #include <algorithm>
@@ -6,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/files/text_file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
-#include "data/utf8.h"
+#include "data/text/utf8.h"
 
 namespace tug {
 namespace {
@@ -17,7 +18,7 @@ const char* Layout(TextForm form) {
   return form == TextForm::kLabelledLines ? "label<TAB>text" : "source<TAB>target";
 }
 
-// What tables of labels and of pairs call their columns.
+// Column names in headers of label and pair tables.
 constexpr absl::string_view kColumnNames[] = {
     "answer",   "category",  "class",     "idx",       "input",  "label", "labels",
     "output",   "premise",   "question",  "review",    "s1",     "s2",    "score",
@@ -30,7 +31,7 @@ bool IsColumnName(std::string_view side) {
   });
 }
 
-// Without white space at its ends.
+// Strips white space at both ends.
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kWhiteSpace = " \t\r\v\f";
   const size_t begin = text.find_first_not_of(kWhiteSpace);
@@ -38,14 +39,14 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kWhiteSpace) + 1 - begin);
 }
 
-// Without its newline and the carriage returns before that.
+// Strips the newline and the carriage returns before it.
 std::string_view WithoutLineEnd(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   while (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
-// What is wrong with the bytes of a line; null: nothing.
+// Describes a byte that is not allowed in a line; null if there is none.
 const char* StrangeBytes(std::string_view line) {
   if (line.find('\0') != std::string_view::npos) return "has a NUL byte";
   if (line.find('\r') != std::string_view::npos) return "has a carriage return inside";
@@ -53,7 +54,7 @@ const char* StrangeBytes(std::string_view line) {
   return nullptr;
 }
 
-// Puts the lines of one file together from its pieces.
+// Assembles the lines of one file from its pieces.
 class LineCutter {
  public:
   using Take = std::function<absl::Status(const TextLine&)>;
@@ -76,7 +77,7 @@ class LineCutter {
     return absl::OkStatus();
   }
 
-  // Ends the line, the last one of a file too.
+  // Ends the current line, including the last one of a file.
   absl::Status End() {
     ++number_;
     const std::string_view line = WithoutLineEnd(held_);
@@ -118,9 +119,9 @@ class LineCutter {
 
   const TextForm form_;
   const Take& take_;
-  std::string held_;           // of a line whose end has not been read
-  uint64_t number_ = 0;        // of lines ended
-  uint64_t offset_bytes_ = 0;  // of `held_` in the file
+  std::string held_;           // bytes of the line whose end has not been read
+  uint64_t number_ = 0;        // ended lines
+  uint64_t offset_bytes_ = 0;  // offset of `held_` in the file
 };
 
 }  // namespace
@@ -141,7 +142,7 @@ absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take) {
   for (const TextSource::File& file : source.files()) {
     LineCutter cutter(form, take);
-    // Lines may be cut anywhere: they are put together again.
+    // Pieces may split lines: LineCutter assembles them.
     RETURN_IF_ERROR(TextSource::ForEachPiece(
         file, [](std::string_view text) { return text.size(); },
         [&](std::string_view piece, uint64_t offset_bytes) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/random_sampler.h"
 
 #include <cmath>
@@ -7,7 +8,7 @@
 namespace tug {
 namespace {
 
-// An epoch that no training reaches.
+// An epoch that training never reaches.
 constexpr uint64_t kValidationEpoch = 0xFFFFFFFFFFFF;
 
 uint64_t ValidationSamples(const JobConfig& config) {
@@ -39,8 +40,8 @@ void RandomSampler::FillValidation(uint64_t index, const SampleRow& row) const {
   Draw(kValidationEpoch, index, row);
 }
 
-// A counter is (index, epoch, four positions and high epoch bits, high seed bits): at most 1e9
-// indices, 2^48 epochs, 2^18 positions.
+// Counter: (index, low epoch bits, 4-position block and high epoch bits, high seed bits), for at
+// most 1e9 indices, 2^48 epochs, 2^18 positions.
 void RandomSampler::Draw(uint64_t epoch, uint64_t index, const SampleRow& row) const {
   for (uint32_t begin = 0; begin < row.tokens.size(); begin += 4) {
     const auto words = Philox4x32(
@@ -48,7 +49,7 @@ void RandomSampler::Draw(uint64_t epoch, uint64_t index, const SampleRow& row) c
          begin / 4 | static_cast<uint32_t>(epoch >> 32) << 16, static_cast<uint32_t>(seed() >> 32)},
         {static_cast<uint32_t>(seed()), static_cast<uint32_t>(RandomPurpose::kRandomData)});
     for (uint32_t i = 0; i < 4 && begin + i < row.tokens.size(); ++i) {
-      // Off uniform by less than symbols / 2^32.
+      // Deviates from uniform by less than symbols / 2^32.
       row.tokens[begin + i] = static_cast<int32_t>(uint64_t{words[i]} * symbols_ >> 32);
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_DATA_RANDOM_SAMPLER_H_
 #define TUG_DATA_RANDOM_SAMPLER_H_
 
@@ -9,13 +10,13 @@
 
 namespace tug {
 
-// Random tokens of class 0 in place of text, for ENCODER (data.random): every sample of every epoch
-// is drawn afresh, uniform over data.random.symbols, by Philox of (seed, epoch, index, position).
-// Validation samples, data.validation_fraction of an epoch's number and beside them, are the same
-// in every evaluation.
+// Random tokens of class 0 instead of text, for ENCODER (data.random). Every sample of every epoch
+// is drawn independently, uniform over data.random.symbols, by Philox of (seed, epoch, index,
+// position). Validation samples (data.validation_fraction times the samples of an epoch, in
+// addition to them) are the same in every evaluation.
 class RandomSampler final : public Sampler {
  public:
-  // Errors: INVALID_ARGUMENT when the data is not for model.family.
+  // Errors: INVALID_ARGUMENT if model.family is not ENCODER or data.random.symbols is 0.
   static absl::StatusOr<std::unique_ptr<Sampler>> Create(const JobConfig& config);
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_DATA_REPLAY_SAMPLER_H_
 #define TUG_DATA_REPLAY_SAMPLER_H_
 
@@ -5,8 +6,8 @@
 
 namespace tug {
 
-// Samples for a replay (`compute: REPLAY`), which reads none: of one token, 0, so that tokens count
-// samples. Nothing is there for validation.
+// Samples of a replay (`compute: REPLAY`), which does not read them: a single token, 0, so that
+// token counts equal sample counts. No validation samples.
 class ReplaySampler final : public Sampler {
  public:
   // `config`: resolved.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_DATA_SAMPLE_BATCH_H_
 #define TUG_DATA_SAMPLE_BATCH_H_
 
@@ -10,28 +11,28 @@
 
 namespace tug {
 
-// A target that does not count, behind the end of a padded sample: kernels::kNoTarget.
+// Target after the end of a padded sample, which the loss ignores: kernels::kNoTarget.
 inline constexpr int32_t kNoSampleTarget = -1;
-// The token behind the end of a padded sample; its value changes nothing.
+// Token after the end of a padded sample; its value has no effect.
 inline constexpr int32_t kPadding = 0;
 
-// One sample of a batch, to be written. `context` elements each, but where noted.
+// One sample of a batch, for writing. `context` elements each, except where noted.
 struct SampleRow {
   std::span<int32_t> tokens;
-  int32_t* length = nullptr;          // of the padded kinds
+  int32_t* length = nullptr;          // null unless samples are padded
   std::span<int32_t> decoder_tokens;  // ENCODER_DECODER; else empty
   std::span<int32_t> targets;         // ENCODER: one element
 };
 
-// Samples in the arrays that model/model.h's MicroBatch wants. Memory is kept from batch to batch.
+// Samples in the layout of model/model.h's MicroBatch. Memory is reused from batch to batch.
 struct SampleBatch {
   uint32_t samples = 0;
   std::vector<int32_t> tokens;          // [samples, context]
-  std::vector<int32_t> lengths;         // [samples], or empty: no sample is padded
+  std::vector<int32_t> lengths;         // [samples]; empty: no sample is padded
   std::vector<int32_t> decoder_tokens;  // ENCODER_DECODER: [samples, context]
   std::vector<int32_t> targets;         // [samples, context]; ENCODER: [samples]
 
-  // Makes room for `count` samples.
+  // Resizes the arrays to `count` samples.
   void Resize(ModelConfig::Family family, bool padded, uint32_t context, uint32_t count) {
     samples = count;
     tokens.resize(size_t{count} * context);
@@ -41,7 +42,7 @@ struct SampleBatch {
     targets.resize(family == ModelConfig::ENCODER ? count : size_t{count} * context);
   }
 
-  // Tokens that are not padding, of sources and targets.
+  // Number of tokens without padding, of sources and targets.
   uint64_t TokenCount() const {
     uint64_t count = lengths.empty() ? tokens.size() : 0;
     for (const int32_t length : lengths) count += static_cast<uint64_t>(length);

@@ -1,23 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_DATA_SAMPLER_H_
 #define TUG_DATA_SAMPLER_H_
 
-// Which samples a virtual worker reads at a step. A pure function of (seed, step, virtual worker,
-// index), so that a resumed run, or another process that takes a virtual worker over, reads the
-// same ones, and nothing is kept between calls.
+// Assigns samples to virtual workers and steps. A pure function of (seed, step, virtual worker,
+// index): a resumed run, or another process that takes a virtual worker over, reads the same
+// samples, and no state is kept between calls.
 //
 //   Samples. Sample g = step * global_batch + position, 0-based over the whole job, belongs to
-//   epoch e = g / n, n the samples of an epoch, of which each is read exactly once, in an order of
-//   the epoch's own. A step may straddle two epochs.
+//   epoch e = g / n, where n is the number of samples of an epoch. An epoch reads each of its n
+//   samples exactly once, in an order of its own. A step may straddle two epochs.
 //
-//   Virtual workers. Of S, virtual worker v has positions v * share .. (v + 1) * share - 1, where
+//   Virtual workers. Of S virtual workers, v has positions v * share .. (v + 1) * share - 1, where
 //   share = global_batch / S.
 //
 //   Validation. An evaluation of k of the `all` validation samples takes samples
 //   floor(j * all / k), j = 0 .. k - 1, and virtual worker v evaluates
 //   j = floor(v * k / S) .. floor((v + 1) * k / S) - 1.
 //
-// What a sample is: window_sampler.h (running text), line_sampler.h (lines), random_sampler.h,
-// replay_sampler.h.
+// Definitions of a sample: window_sampler.h (running text), line_sampler.h (lines),
+// random_sampler.h, replay_sampler.h.
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +31,7 @@
 
 namespace tug {
 
-// Immutable, so thread-safe. Borrows the token file.
+// Immutable, hence thread-safe. Borrows the token file.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -41,30 +42,31 @@ class Sampler {
   uint32_t share() const { return global_batch_ / virtual_workers_; }
   // Samples of an epoch.
   uint64_t train_samples() const { return counts_.train; }
-  // All samples of the validation split; 0 without one.
+  // Size of the validation split; 0 without one.
   uint64_t validation_samples() const { return counts_.validation; }
-  // What a person should know of the data ("3 of 800 lines are cut ..."); mostly empty.
+  // Message about the data for the user ("3 of 800 lines are cut ..."); usually empty.
   virtual std::string notice() const { return ""; }
 
-  // The number of a sample over the whole job, the sample's identity for dropout. REQUIRES: index <
+  // Number of a sample in the whole job, which identifies it for dropout. REQUIRES: index <
   // share().
   uint64_t GlobalSampleId(uint64_t step, uint32_t virtual_worker, uint32_t index) const;
 
-  // Samples first_index .. first_index + count - 1 of a virtual worker's share.
+  // Writes samples first_index .. first_index + count - 1 of a virtual worker's share to `batch`.
   void Fill(uint64_t step, uint32_t virtual_worker, uint32_t first_index, uint32_t count,
             SampleBatch& batch) const;
 
-  // Samples in an evaluation of `eval_samples` (0 or more than there are: all).
+  // Number of samples in an evaluation of `eval_samples` (0, or more than available: all).
   uint64_t EvalSamples(uint64_t eval_samples) const;
 
   struct Run {
     uint64_t first;
     uint64_t count;
   };
-  // Which of the EvalSamples(eval_samples) a virtual worker evaluates. May be none.
+  // Samples of an evaluation that a virtual worker evaluates, out of EvalSamples(eval_samples). May
+  // be empty.
   Run EvalShare(uint64_t eval_samples, uint32_t virtual_worker) const;
 
-  // Samples first .. first + count - 1 of an evaluation.
+  // Writes samples first .. first + count - 1 of an evaluation to `batch`.
   void FillEval(uint64_t eval_samples, uint64_t first, uint32_t count, SampleBatch& batch) const;
 
  protected:
@@ -93,26 +95,27 @@ class Sampler {
   const Counts counts_;
 };
 
-// Which part of the data is for validation.
+// Part of the data used for validation.
 enum class Split {
   kAsConfigured,  // data.validation_fraction
-  kAllValidation  // all: to measure a model on other data
+  kAllValidation  // all: to evaluate a model on other data
 };
 
-// The sampler that goes with compute, model.family and data.random. `config`: with defaults filled
-// in and data resolved. `file`: outlives the sampler; nullptr with random data and for a replay.
+// Creates the sampler for compute, model.family and data.random. `config`: with defaults filled in
+// and data resolved. `file`: outlives the sampler; nullptr with random data and for a replay.
 // Errors: INVALID_ARGUMENT if a split is too small (validation_fraction 0 means no validation),
-// naming the text, how much it holds and the remedy; DATA_LOSS for a damaged file.
+// naming the text, its size and the remedy; FAILED_PRECONDITION if a model of lines gets a file
+// made for another model.family; DATA_LOSS for a damaged file.
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(const JobConfig& config, const TokenFile* file,
                                                      Split split = Split::kAsConfigured);
 
-// How data.path is read, by model.family.
+// Form of the text in data.path, determined by model.family.
 TextForm TextFormOf(const ModelConfig& model);
 
-// Classes that samples have: the labels of lines, one of random data, else none.
+// Number of classes: the labels of lines, 1 for random data, else 0.
 uint32_t DataClasses(const DataConfig& data);
 
-// Part of the data that is for validation.
+// Fraction of the data used for validation.
 double ValidationFraction(const JobConfig& config, Split split);
 
 }  // namespace tug

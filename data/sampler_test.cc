@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/window_sampler.h"
 
 #include <fstream>
@@ -45,7 +46,8 @@ TEST(Shuffle, DependsOnEveryBitOfSeedAndEpoch) {
   EXPECT_EQ(seen.size(), 121u);
 }
 
-// Mean absolute displacement of a uniform permutation of n is n / 3; of neighbours' images as well.
+// In a uniform permutation of n, the mean absolute displacement is n / 3, and so is the mean
+// distance of neighbours' images.
 TEST(Shuffle, LooksUniform) {
   constexpr uint64_t kSize = 10000;
   const Shuffle shuffle(kSize, 5, 3);
@@ -62,7 +64,7 @@ TEST(Shuffle, LooksUniform) {
 
 class SamplerTest : public testing::Test {
  protected:
-  // A text whose token at i is (i * i + i / 256) mod 256: windows differ.
+  // Makes a text whose token at i is (i * i + i / 256) mod 256, so windows differ.
   void Make(uint64_t tokens) {
     const std::string base =
         testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -77,7 +79,7 @@ class SamplerTest : public testing::Test {
     file_ = *std::move(file);
   }
 
-  // Lives until the next call.
+  // The sampler is valid until the next call.
   const WindowSampler& Get(uint32_t context, uint32_t batch, uint32_t virtual_workers,
                            double validation = 0.1) {
     Set(context, batch, virtual_workers, validation);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -9,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "data/line_text.h"
-#include "data/sentencepiece_model.h"
-#include "data/sentencepiece_trainer.h"
-#include "data/tokenizer.h"
+#include "data/text/sentencepiece_model.h"
+#include "data/text/sentencepiece_trainer.h"
+#include "data/text/tokenizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -51,12 +52,13 @@ std::string ErrorOf(const SentencePieceModel& model) {
 using Piece = SentencePieceModel::Piece;
 
 struct NewPiece {
-  const char* text;  // spaces marked
+  const char* text;  // with marks instead of spaces
   float score;
   Piece::Type type = Piece::NORMAL;
 };
 
-// Unknown, begin, end and the 256 bytes, so that the first of `pieces` is token 259. Keeps spaces.
+// Model of <unk>, <s>, </s>, the 256 bytes and `pieces`, the first of which is token 259. Keeps
+// spaces.
 SentencePieceModel ModelOf(SentencePieceModel::Trainer::ModelType type,
                            std::initializer_list<NewPiece> pieces) {
   SentencePieceModel model;
@@ -81,7 +83,7 @@ SentencePieceModel ModelOf(SentencePieceModel::Trainer::ModelType type,
 constexpr auto kUnigram = SentencePieceModel::Trainer::UNIGRAM;
 constexpr auto kBpe = SentencePieceModel::Trainer::BPE;
 
-// "a|▁|b"
+// Pieces of the tokens of `text`: "a|▁|b"; or the error.
 std::string Pieces(const SentencePieceModel& model, const std::string& text) {
   const auto tokenizer = Make(model.SerializeAsString());
   if (!tokenizer.ok()) return std::string(tokenizer.status().message());
@@ -92,7 +94,7 @@ std::string Pieces(const SentencePieceModel& model, const std::string& text) {
   });
 }
 
-// What a job that names the model's file is told.
+// Error that a job with this model file gets.
 std::string ErrorOfFile(const SentencePieceModel& model) {
   const std::string path = testing::TempDir() + "/file.model";
   std::ofstream(path, std::ios::binary) << model.SerializeAsString();
@@ -101,7 +103,7 @@ std::string ErrorOfFile(const SentencePieceModel& model) {
   return std::string(ResolveSentencePiece(EncodedText(), config).message());
 }
 
-// A file of sentences with a few words in them.
+// Trains on a file of sentences with few distinct words.
 class SentencePieceTrainer : public testing::Test {
  protected:
   SentencePieceTrainer() : path_(testing::TempDir() + "/sentences.txt") {
@@ -156,7 +158,7 @@ TEST(SentencePieceTokenizer, KeepsLineEndsAndSpacesWhateverTheModelSaysOfThem) {
   }
 }
 
-// Expected values of the following six: sentencepiece 0.2.3.
+// Expected values of the next six tests: sentencepiece 0.2.3.
 TEST(SentencePieceTokenizer, UserDefinedPiecesAlwaysWin) {
   const auto model = ModelOf(
       kUnigram, {{"a", -1}, {"b", -1}, {"▁", -1}, {"bab", 0.5f}, {"ab", 0, Piece::USER_DEFINED}});
@@ -194,7 +196,7 @@ TEST(SentencePieceTokenizer, RoundsTheScoresOfALineAsTheLibrary) {
   EXPECT_EQ(Pieces(model, "x x " + a + "\n" + a), "x|▁|x|▁|aaaa|aaa|aaa|<0x0A>|aaa|aaa|aaaa");
 }
 
-// "a|b" is better than "ab" by less than FP32 tells apart in a large sum.
+// "a|b" scores higher than "ab" by less than the FP32 resolution of a large sum.
 TEST(SentencePieceTokenizer, SumsFromZeroAgainInALongLineAsTheLibrary) {
   const auto model = ModelOf(kUnigram, {{"a", -1000}, {"b", -999.499f}, {"ab", -1999.5f}});
   const std::vector<std::pair<const char*, int>> runs = {{"|a|b", 8}, {"|ab", 42}, {"|a|b", 8},
@@ -278,7 +280,7 @@ TEST(SentencePieceTokenizer, RefusesFilesWhoseTokensWouldDifferFromTheLibrarys) 
       "");
 }
 
-// Token 259 is "a", 260 "x▁y".
+// Token 259 is "a", 260 is "x▁y".
 TEST(SentencePieceTokenizer, RefusesFilesBesideTheModelThatAddTokensToItsPieces) {
   const std::string folder = testing::TempDir() + "/beside_a_model";
   std::filesystem::remove_all(folder);
@@ -302,7 +304,7 @@ TEST(SentencePieceTokenizer, RefusesFilesBesideTheModelThatAddTokensToItsPieces)
                  HasSubstr("--user_defined_symbols"), HasSubstr("another folder"),
                  Not(HasSubstr("\n")));
   };
-  // Pieces, by text and number.
+  // Allowed: tokens that equal pieces by text and number.
   EXPECT_EQ(error_with("added_tokens.json", R"({"<s>": 1, "</s>": 2, "x y": 260})"), "");
   EXPECT_NE(config.resolved_tokenizer(), "");
   EXPECT_EQ(error_with("tokenizer_config.json", R"({"added_tokens_decoder": {
@@ -393,7 +395,7 @@ TEST(SentencePieceTokenizer, DamagedModelsGiveOneLine) {
   EXPECT_THAT(std::string(Make("").status().message()),
               AllOf(HasSubstr("data.resolved_tokenizer is not a SentencePiece model")));
   for (size_t size = 0; size < good.size(); size += 37) {
-    const auto made = Make(good.substr(0, size));  // a piece less, or an error
+    const auto made = Make(good.substr(0, size));  // fewer pieces, or an error
     if (made.ok()) continue;
     EXPECT_THAT(std::string(made.status().message()), HasSubstr("; give a model"));
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/shuffle.h"
 
 #include <bit>
@@ -8,12 +9,12 @@
 namespace tug {
 namespace {
 
-// Enough that small domains, where a round mixes a bit or two, look shuffled.
+// Enough rounds for small domains to look shuffled, where a round mixes only a bit or two.
 constexpr uint32_t kRounds = 12;
-constexpr uint32_t kOffsetRound = 255;  // a counter no round uses
+constexpr uint32_t kOffsetRound = 255;  // not the number of any round
 
-// Bits for one round of one epoch. A counter is (value, round and high epoch bits, epoch, high seed
-// bits).
+// Random bits for one round of one epoch. Counter: (low value bits, round and high epoch bits, low
+// epoch bits, high seed bits).
 uint64_t Bits(uint64_t value, uint32_t round, uint64_t seed, uint64_t epoch) {
   const auto word =
       Philox4x32({static_cast<uint32_t>(value), round | static_cast<uint32_t>(epoch >> 32) << 8,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_DATA_SHUFFLE_H_
 #define TUG_DATA_SHUFFLE_H_
 
@@ -5,14 +6,14 @@
 
 namespace tug {
 
-// A pseudo-random permutation of 0 .. size - 1 that needs no table: any entry in O(1) time and
-// memory. A function of (size, seed, epoch). Immutable, so thread-safe.
+// A pseudo-random permutation of 0 .. size - 1 without a table: any entry in O(1) time and memory.
+// A function of (size, seed, epoch). Immutable, hence thread-safe.
 //
-// Algorithm: a balanced Feistel network over the least even number of bits that holds size - 1,
-// with Philox as its round function (a bijection of the 2^bits numbers, whatever the round
-// function), then cycle walking: a result that is not below `size` goes through the network again
-// (a bijection of the numbers below size; fewer than 4 walks on average). Source: Black and Rogaway
-// 2002, "Ciphers with arbitrary finite domains", methods 2 and 3.
+// Algorithm: a balanced Feistel network over the smallest even number of bits that holds size - 1,
+// with Philox as its round function (a bijection of the 2^bits numbers for any round function),
+// then cycle walking: a result not below `size` goes through the network again (a bijection of the
+// numbers below size; fewer than 4 passes on average). Source: Black and Rogaway 2002, "Ciphers
+// with arbitrary finite domains", methods 2 and 3.
 class Shuffle {
  public:
   // REQUIRES: 1 <= size <= 2^62.
@@ -30,7 +31,7 @@ class Shuffle {
   int half_bits_;
 };
 
-// A pseudo-random number below `bound` that goes with an epoch. REQUIRES: bound >= 1.
+// Pseudo-random number below `bound` for an epoch. REQUIRES: bound >= 1.
 uint64_t EpochOffset(uint64_t bound, uint64_t seed, uint64_t epoch);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/token_file.h"
 
 #include <xxhash.h>
@@ -19,12 +20,12 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
                                           "; delete it, it is made again from the text"));
 }
 
-// Whether a region of `count` elements that begins at `offset` and ends within `end`.
+// Whether a region of `count` elements from `offset` on ends within `end`.
 bool Fits(uint64_t offset, uint64_t count, uint64_t element_bytes, uint64_t end) {
   return offset <= end && count <= (end - offset) / element_bytes;
 }
 
-// Whether all that the header says is possible in a file of this size.
+// Whether the header is consistent with a file of this size.
 bool Consistent(const TokenFileHeader& header, uint64_t file_bytes) {
   if (header.token_bytes != 1 && header.token_bytes != 2 && header.token_bytes != 4) return false;
   if (header.form > static_cast<uint32_t>(TextForm::kLinePairs)) return false;

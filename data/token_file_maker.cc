@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // PrepareTokenFile, in steps:
-//   1. take the lock `out_path`.lock;
-//   2. keep the file if its source key and checksum hold;
-//   3. what the configuration does not hold yet: the tokenizer's files are read, or passes over
-//      the text made for what it learns, and for the labels of lines;
-//   4. last pass: encode into `out_path`.tmp, header last;
-//   5. tokens that are not the wanted ones are deleted; others: sync, rename, sync the folder.
+//   1. Take the lock `out_path`.lock.
+//   2. Keep the existing file if its source key, tokenizer and checksum match.
+//   3. Resolve what the configuration lacks: read the tokenizer's files, or pass over the text to
+//      train the tokenizer, and to collect the labels of lines.
+//   4. Encode into `out_path`.tmp in a last pass, header last; sync.
+//   5. If the tokens are not the wanted ones, delete the file; else rename it and sync the folder.
 
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -18,17 +19,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/file_lock.h"
-#include "base/file_writer.h"
+#include "base/files/file.h"
+#include "base/files/file_lock.h"
+#include "base/files/file_writer.h"
 #include "base/status_macros.h"
-#include "data/gpt2_files.h"
 #include "data/line_text.h"
-#include "data/sentencepiece_files.h"
-#include "data/text_source.h"
+#include "data/text/gpt2_files.h"
+#include "data/text/sentencepiece_files.h"
+#include "data/text/text_source.h"
+#include "data/text/tokenizer.h"
 #include "data/token_file.h"
 #include "data/token_lines.h"
-#include "data/tokenizer.h"
 
 namespace tug {
 namespace {
@@ -37,9 +38,9 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 constexpr uint64_t kTokensAlignBytes = 64;
 
-// Raise it with any change of the tokens of some file: how its bytes become text and lines, how any
-// tokenizer divides them, which files of a tokenizer are read or refused. Token files of earlier
-// releases, in a run or a --cache-dir, are then made anew.
+// Increment on any change of the tokens of a text: how bytes become text and lines, how a tokenizer
+// divides them, which files of a tokenizer are read or refused. Token files of earlier releases, in
+// a run or a --cache-dir, are then rebuilt.
 constexpr uint64_t kTextRules = 3;
 
 uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
@@ -48,13 +49,13 @@ uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm fo
   return XXH3_64bits(parts, sizeof(parts));
 }
 
-// What the tokenizer of a resolved configuration has to know; else, or if that is nothing, empty.
+// Tokenizer data of a configuration; empty if it is not resolved or the tokenizer needs none.
 const std::string& KnownTo(const DataConfig& config) {
   return config.tokenizer() == DataConfig::CHARACTER ? config.resolved_alphabet()
                                                      : config.resolved_tokenizer();
 }
 
-// The files that are read of data.tokenizer_path.
+// Files to read for data.tokenizer_path.
 std::vector<std::string> TokenizerFiles(const DataConfig& config) {
   const std::string& path = config.tokenizer_path();
   if (config.tokenizer() == DataConfig::GPT2_BPE) return Gpt2FilesIn(path);
@@ -62,7 +63,7 @@ std::vector<std::string> TokenizerFiles(const DataConfig& config) {
   return {path};
 }
 
-// Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.
+// Hash of the tokenizer's files (paths, sizes, modification times), or its training settings.
 absl::StatusOr<uint64_t> TokenizerKey(const DataConfig& config) {
   if (config.tokenizer_path().empty()) {
     return config.tokenizer() == DataConfig::SENTENCEPIECE ? config.pieces() : 0;
@@ -84,7 +85,7 @@ absl::StatusOr<uint64_t> TokenizerKey(const DataConfig& config) {
   return XXH3_64bits(key.data(), key.size());
 }
 
-// The file as it is, if it need not be made again.
+// Info of the existing file if it can be kept; otherwise an error.
 absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, const DataConfig& config,
                                     uint64_t source_key) {
   ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(path));
@@ -102,7 +103,7 @@ absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, const DataConfig& c
   return info;
 }
 
-// `config` with all that its tokenizer has to know.
+// `config` with the tokenizer's data resolved.
 absl::StatusOr<DataConfig> Resolved(const TextSource& text, const TokenizerKind& kind,
                                     TextForm form, DataConfig config) {
   if (kind.resolve != nullptr && KnownTo(config).empty()) {
@@ -123,7 +124,7 @@ void Narrow(std::span<const int32_t> tokens, uint32_t token_bytes, std::vector<s
   }
 }
 
-// Encodes a text behind the file's header, and remembers where things are.
+// Encodes a text into the file, after its header, and records the layout.
 class TokenFileWriter {
  public:
   TokenFileWriter(FileWriter& file, const TextSource& text, const Tokenizer& tokenizer)
@@ -134,7 +135,7 @@ class TokenFileWriter {
     header_.symbols = tokenizer.symbols();
   }
 
-  // Fills in the rest of `info`.
+  // Sets the remaining fields of `info`.
   absl::Status Write(TokenFileInfo& info, uint64_t source_key, uint64_t tokenizer_key) {
     const TokenFileHeader zeros = {};
     RETURN_IF_ERROR(file_.Append(std::as_bytes(std::span(&zeros, 1))));
@@ -201,7 +202,7 @@ class TokenFileWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Step 4, and the sync of the file.
+// Step 4.
 absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, uint64_t source_key,
                             uint64_t tokenizer_key, const std::string& path, TokenFileInfo& info) {
   ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
@@ -226,7 +227,7 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
   const uint64_t source_key = SourceKey(text, config, form);
   if (auto info = Reuse(out_path, config, source_key); info.ok()) return info;
 
-  // Of a resolved configuration: files that are not there are no trouble.
+  // A resolved configuration does not need the tokenizer's files, so they may be missing.
   uint64_t tokenizer_key = 0;
   if (KnownTo(config).empty()) {
     ASSIGN_OR_RETURN(tokenizer_key, TokenizerKey(config));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/token_file.h"
 
 #include <sys/wait.h>
@@ -10,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "data/text_source.h"
-#include "data/tokenizer.h"
+#include "base/files/file.h"
+#include "data/text/text_source.h"
+#include "data/text/tokenizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -76,7 +77,7 @@ class TokenFileTest : public testing::Test {
 };
 
 TEST_F(TokenFileTest, RoundTripsTextOfEveryWidth) {
-  std::string many;  // more than 256 and more than 65536 distinct code points
+  std::string many;  // 70000 distinct code points; prefixes cover every token width
   for (char32_t c = 0x10000; c < 0x10000 + 70000; ++c) {
     many += {static_cast<char>(0xF0 | (c >> 18)), static_cast<char>(0x80 | ((c >> 12) & 0x3F)),
              static_cast<char>(0x80 | ((c >> 6) & 0x3F)), static_cast<char>(0x80 | (c & 0x3F))};
@@ -99,7 +100,7 @@ TEST_F(TokenFileTest, RoundTripsTextOfEveryWidth) {
   }
 }
 
-// Pieces are 1 MiB: code points lie across their ends.
+// Pieces are 1 MiB: code points straddle their boundaries.
 TEST_F(TokenFileTest, StreamsTextLongerThanAPiece) {
   std::string text = "x";
   while (text.size() < (5 << 19)) text += "a漢é😀";
@@ -123,7 +124,7 @@ TEST_F(TokenFileTest, HiddenFilesAndCopiesOfEditorsAreNoText) {
     WriteText(std::string("in/") + name, "not this");
   }
   EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("but hidden ones"));
-  fs::create_symlink("me@host.1:2", folder_ + "/in/.#a.txt");  // Emacs's lock: leads nowhere
+  fs::create_symlink("me@host.1:2", folder_ + "/in/.#a.txt");  // Emacs lock file: a dangling link
   WriteText("in/a.txt", "this");
   fs::create_directories(folder_ + "/in/old");
   ASSERT_TRUE(Prepare(folder_ + "/in", DataConfig::BYTE).ok());
@@ -196,7 +197,7 @@ TEST_F(TokenFileTest, IsReusedUntilTextTokenizerOrFileChange) {
   EXPECT_EQ(DecodeAll(), "some text");
 }
 
-// Earlier releases made other tokens of some texts, by rules below 3.
+// Earlier releases tokenized some texts differently, under rules below 3.
 TEST_F(TokenFileTest, IsNotTakenForOneOfAnEarlierReleasesRules) {
   const std::string path = WriteText("text", "some text");
   ASSERT_TRUE(Prepare(path, DataConfig::BYTE).ok());
@@ -232,7 +233,7 @@ TEST_F(TokenFileTest, HoldsWhatTheTokenizerKnowsAndIsMadeAgainWhenItsFilesChange
   fs::last_write_time(merges, fs::last_write_time(merges) + std::chrono::seconds(2));
   EXPECT_FALSE(PrepareTokenFile(config, out_)->reused);
 
-  // Resolved, it needs no files; another host makes the same file.
+  // A resolved configuration needs no tokenizer files; another host makes the same file.
   DataConfig resolved = config;
   first->Resolve(resolved);
   fs::remove_all(folder_ + "/bpe");
@@ -376,7 +377,7 @@ TEST_F(TokenFileTest, NeedsNoTextWhereItHoldsTheTokensThatTheCoordinatorMeans) {
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(tokens->size(), 9u);
 
-  // Without them the text is read.
+  // Without the token file, the text is read.
   fs::remove(out_);
   EXPECT_THAT(std::string(open().status().message()),
               AllOf(HasSubstr("data.path"), HasSubstr("/text")));
@@ -385,7 +386,7 @@ TEST_F(TokenFileTest, NeedsNoTextWhereItHoldsTheTokensThatTheCoordinatorMeans) {
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(tokens->info().fingerprint, config_.resolved_fingerprint());
 
-  // Those of another job, in a folder that they share, are replaced by the right ones only.
+  // Another job's tokens in a shared folder are replaced only by the right tokens.
   DataConfig other = config_;
   other.set_path(WriteText("other", "other text"));
   ASSERT_TRUE(PrepareTokenFile(other, out_).ok());

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/token_lines.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "base/file_writer.h"
-#include "base/mapped_file.h"
+#include "base/files/file_writer.h"
+#include "base/files/mapped_file.h"
 #include "base/status_macros.h"
 #include "data/line_text.h"
 

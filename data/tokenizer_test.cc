@@ -1,4 +1,5 @@
-#include "data/tokenizer.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "data/text/tokenizer.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,10 +7,10 @@
 #include <random>
 #include <string>
 
-#include "data/alphabet.h"
-#include "data/gpt2_files.h"
 #include "data/line_text.h"
-#include "data/utf8.h"
+#include "data/text/alphabet.h"
+#include "data/text/gpt2_files.h"
+#include "data/text/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,7 +38,7 @@ std::unique_ptr<Tokenizer> Characters(const std::string& alphabet) {
   return *std::move(tokenizer);
 }
 
-// Random code points, many of them white space, quotes and letters, some of them repeated.
+// Random code points, mostly white space, quotes and letters, some of them repeated.
 std::string RandomText(std::mt19937& random, size_t characters) {
   constexpr std::string_view kFrequent = "  \n\t'' thesvrlmd01. <|endoftext|>";
   std::string text;
@@ -58,7 +59,7 @@ std::string RandomText(std::mt19937& random, size_t characters) {
   return text;
 }
 
-// A text file; gone with this object.
+// A text file, deleted by the destructor.
 class TextFile {
  public:
   explicit TextFile(const std::string& text) : path_(testing::TempDir() + "/tokenizer_test.txt") {
@@ -75,7 +76,7 @@ class TextFile {
   std::string path_;
 };
 
-// The tokenizer of a kind for some text, with everything it has to know.
+// Tokenizer of a kind, resolved for some text.
 std::unique_ptr<Tokenizer> MakeFor(const TokenizerKind& kind, const std::string& text) {
   DataConfig config;
   config.set_tokenizer(kind.kind);
@@ -102,7 +103,7 @@ TEST(Tokenizers, HaveARowPerCaseOfTheProto) {
   EXPECT_EQ(Tokenizers().size() + 1, static_cast<size_t>(type.value_count()));
 }
 
-// Conformance: every row gives back the text it was given and refuses tokens it does not have.
+// Conformance: every tokenizer reproduces its input and refuses unknown tokens.
 TEST(Tokenizers, RoundTripRandomText) {
   const uint32_t seed = 7;
   printf("seed %u\n", seed);
@@ -136,7 +137,7 @@ TEST(Tokenizers, TokensDoNotDependOnThePiecesTextIsReadIn) {
   for (const TokenizerKind& row : Tokenizers()) {
     for (int i = 0; i < 30; ++i) {
       std::string text = RandomText(random, 1 + random() % 400);
-      // Words longer than the longest unit, of one class and of changing ones.
+      // Words longer than kMaxUnitBytes, of one character class and of alternating ones.
       if (i == 0) text += std::string(kMaxUnitBytes + random() % 99, 'a') + "' \u00e9";
       if (i == 1) text.insert(0, std::string(kMaxUnitBytes + random() % 99, ' ') + "\u00e9");
       for (int n = 0; i == 2 && n < 50000; ++n) text += n % 3 == 0 ? "'s" : "\u6f22";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_DATA_WINDOW_SAMPLER_H_
 #define TUG_DATA_WINDOW_SAMPLER_H_
 
@@ -9,16 +10,16 @@
 
 namespace tug {
 
-// Windows of a running text, for DECODER. Let T = context, the first `train_tokens` tokens of the
-// file be for training and the rest for validation.
+// Samples windows of a running text, for DECODER. Let T = context. The first `train_tokens` tokens
+// of the file are for training, the rest for validation.
 //   Training. An epoch has n = train_tokens / T - 1 windows (rounded down); window w of epoch e
 //   starts at token offset(e) + w * T, where 0 <= offset(e) < T is pseudo-random, and holds T + 1
-//   tokens: the inputs and, shifted by one, the targets. n is the same for every offset; a token or
-//   two less than 2T per epoch are left out, different ones each time. They are read in the order
+//   tokens: the inputs and, shifted by one, the targets. n is the same for every offset; T - 1 to
+//   2T - 2 tokens per epoch are unused, different ones each time. Windows are read in the order
 //   Shuffle(n, seed, e).
-//   Validation. Window i holds tokens i * T .. (i + 1) * T of the validation split. Of a split that
-//   is the whole file (Split::kAllValidation) a last, shorter window has the rest: every token but
-//   the first is a target.
+//   Validation. Window i holds tokens i * T .. (i + 1) * T of the validation split. If the split
+//   is the whole file (Split::kAllValidation), a last, shorter window has the rest: every token
+//   except the first is a target.
 class WindowSampler final : public Sampler {
  public:
   // Errors: see MakeSampler.
@@ -26,7 +27,7 @@ class WindowSampler final : public Sampler {
                                                          const TokenFile& file, Split split);
 
   uint64_t train_tokens() const { return train_tokens_; }
-  // First token of a sample in the file; it has context + 1.
+  // Index in the file of a sample's first token; the sample has context + 1 tokens.
   uint64_t FirstToken(uint64_t epoch, uint64_t index) const;
 
  private:

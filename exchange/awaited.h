@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_AWAITED_H_
 #define TUG_EXCHANGE_AWAITED_H_
 
@@ -5,13 +6,13 @@
 
 namespace tug {
 
-// Why the weights of a block are not here yet, as a worker can tell from its own pushes and pulls
-// of it: for people who watch.
+// Why the weights of a block have not arrived, judged by the worker's own open pushes and pulls of
+// it. For monitoring.
 enum class Awaited : uint8_t {
-  kNothing,  // nothing of it is open
-  kQueue,    // a push of it has yet to leave: it waits for credit or its turn, or for a lane's room
-  kWire,     // all has left, and is not known to have arrived; or the weights are under way
-  kSum,      // lanes have all of it, and wait for others' pushes
+  kNothing,  // no push or pull of the block is open
+  kQueue,    // a push is not sent yet: it waits for credit, its turn, or memory at the lane
+  kWire,     // pushes are sent and not acknowledged, or the weights are in flight
+  kSum,      // lanes have received all pushes and wait for those of other workers
 };
 
 }  // namespace tug

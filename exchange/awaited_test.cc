@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/awaited.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ TEST_F(AwaitedTest, NothingIsOpenOfABlockThatNobodyAskedFor) {
   EXPECT_EQ(exchange_.AwaitedOf(1), Awaited::kNothing);
 }
 
-// The credit is of four partitions, of which a block has three.
+// The credit covers four partitions; a block has three.
 TEST_F(AwaitedTest, FollowsAPushFromTheQueueOverTheWireToTheSum) {
   Push(2);
   Push(1);

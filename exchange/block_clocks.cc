@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/block_clocks.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "exchange/declared_blocks.h"
+#include "blocks/declared_blocks.h"
 
 namespace tug {
 namespace {
 
-// A ticket is its kind, its block and its clock: nothing is kept for it.
+// A ticket encodes its kind, block and clock, so no state is kept for it.
 constexpr int kKindShift = 62;
 constexpr int kBlockShift = 40;
 constexpr uint64_t kPushKind = 1;

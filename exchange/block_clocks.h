@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_BLOCK_CLOCKS_H_
 #define TUG_EXCHANGE_BLOCK_CLOCKS_H_
 
@@ -10,24 +11,24 @@
 
 namespace tug {
 
-// Names a push or a pull of a block. Never 0.
+// Identifies a push or a pull of a block. Never 0.
 using Ticket = uint64_t;
 
 struct TicketMeaning {
-  bool push = false;  // or a pull
+  bool push = false;  // false: a pull
   uint32_t block = 0;
-  uint64_t clock = 0;  // of the push; version of the pull
+  uint64_t clock = 0;  // clock of the push; clock requested by the pull
 };
 TicketMeaning MeaningOf(Ticket ticket);
 
-// Which push and which pull of a program comes next, as a machine without I/O. A block's clock is
-// the number of its pushes, counted from where the program's part of the job starts: a push is at
-// that clock, a pull asks for the weights to begin that clock with, under bsp for that version. So
-// a pull before the push of a step gets the weights that the step computes with, and a pull after
-// it those of the next step.
+// Computes the clocks of a program's next push and pull of each block; a state machine without I/O.
+// A block's clock is the number of its pushes, counted from the program's start clock. A push is at
+// that clock; a pull requests the weights that clock begins with (under BSP, that version). So a
+// pull before a step's push returns the weights of this step, and a pull after it those of the next
+// step.
 //
-// Check* say whether something may be done now; errors are one line: INVALID_ARGUMENT (no such
-// block or ticket), FAILED_PRECONDITION (not at this point). Not thread-safe.
+// Check* report whether a call is allowed now. Errors, one line: INVALID_ARGUMENT (unknown block or
+// ticket), FAILED_PRECONDITION (not allowed at this point). Not thread-safe.
 class BlockClocks {
  public:
   BlockClocks() = default;
@@ -36,21 +37,22 @@ class BlockClocks {
   absl::Status CheckBlock(uint32_t block) const;
   absl::Status CheckMayPush(uint32_t block) const;
   absl::Status CheckMayPull(uint32_t block) const;
-  // Every block is pushed, or no step is in progress.
+  // OK if no step is in progress, or all its blocks have been pushed.
   absl::Status CheckStepComplete() const;
-  // A push or a pull that there was.
+  // OK if `ticket` names a push or a pull that was made.
   absl::Status CheckTicket(Ticket ticket) const;
 
-  // REQUIRES: the check of the same name.
+  // REQUIRES: the check of the same name is OK.
   Ticket Push(uint32_t block);
   Ticket Pull(uint32_t block);
   void OnPulled(Ticket pull);
-  // The step in progress; none between two steps. REQUIRES: CheckStepComplete.
+  // The step in progress; none between two steps. EndStep REQUIRES: CheckStepComplete is OK.
   std::optional<uint64_t> step() const { return step_; }
   void EndStep() { step_.reset(); }
   void BeginStep() { step_ = next_step(); }
   uint64_t next_step() const { return blocks_[0].clock; }
-  // All steps are done, and others may push still: every block may be pulled once more.
+  // After the last step, when pushes of other workers may still change the weights: allows one more
+  // pull of every block.
   void AllowLastPulls();
 
   Ticket newest_push(uint32_t block) const { return blocks_[block].pushed; }  // 0 = none
@@ -61,9 +63,9 @@ class BlockClocks {
     std::string name;
     uint64_t clock = 0;              // of the next push
     Ticket pushed = 0;               // newest push
-    std::optional<uint64_t> pulled;  // newest version asked for
-    bool pulling = false;            // and not there yet
-    bool again = false;              // may be pulled though it has been, for this clock
+    std::optional<uint64_t> pulled;  // newest clock requested by a pull
+    bool pulling = false;            // a pull is in progress
+    bool again = false;              // may be pulled a second time at this clock
   };
 
   uint64_t start_clock_ = 0;

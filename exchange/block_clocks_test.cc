@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/block_clocks.h"
 
 #include "gmock/gmock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/chosen_text.h"
 
 #include <algorithm>
@@ -6,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "exchange/view_lanes.h"
+#include "blocks/view_lanes.h"
 
 namespace tug {
 namespace {
 
-constexpr size_t kMostServers = 8;  // by number, of a group
+constexpr size_t kMostServers = 8;  // servers of a group that are listed by number
 
 std::string RateText(double bytes_per_second) {
   const double mbit = bytes_per_second * 8e-6;
@@ -40,7 +41,7 @@ std::string DescribeChoices(const LinkChoices& choices, bool rates) {
 
 std::string DescribeChosen(std::span<const CodecChooser::Chosen> chosen,
                            std::span<const std::string> names, bool rates) {
-  // By what is chosen, the servers whose lanes have it; the lanes of a server share its link.
+  // Groups servers by the choice of their lanes. The lanes of a server share its link.
   struct Group {
     uint32_t method = 0;
     bool shares_memory = false;

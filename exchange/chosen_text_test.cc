@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/chosen_text.h"
 
 #include <gtest/gtest.h>
 
-#include "exchange/view_lanes.h"
+#include "blocks/view_lanes.h"
 
 namespace tug {
 namespace {

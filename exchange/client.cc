@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/client.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace tug {
 namespace {
 
-// How often overdue requests are looked for.
+// Interval between checks for overdue requests.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
 
 ExchangeOptions Timed(ExchangeOptions options, const TimeSource& time) {
@@ -135,7 +136,7 @@ void ExchangeClient::Drive(Driver driver, const Done& done, absl::Time deadline)
 }
 
 void ExchangeClient::StopDriving() {
-  // Who asked while somebody drove has left the handing over to them.
+  // Requests made while there is a driver are left to it.
   while (!requests_.empty()) Turn(time_.Now(), std::nullopt);
   driver_ = Driver::kNobody;
 }
@@ -156,7 +157,7 @@ bool ExchangeClient::WaitUntil(const Done& done, absl::Duration timeout) {
     }
     const absl::Duration left = deadline - time_.Now();
     if (left <= absl::ZeroDuration()) break;
-    if (driver_ == Driver::kOwnThread) transport_->Wake();  // it leaves to whoever waits
+    if (driver_ == Driver::kOwnThread) transport_->Wake();  // it yields to the waiting caller
     mutex_.AwaitWithTimeout(absl::Condition(&done_or_my_turn), left);
   }
   --waiting_;
@@ -172,10 +173,10 @@ void ExchangeClient::RunOwnThread() {
   while (!stop_) {
     const uint64_t drives = drives_;
     mutex_.AwaitWithTimeout(absl::Condition(&stop_), kLinger);
-    if (drives_ != drives || wanted()) continue;  // callers drive, on and off
+    if (drives_ != drives || wanted()) continue;  // callers are driving
     if (driver_ == Driver::kNobody) {
       Drive(Driver::kOwnThread, wanted, absl::InfiniteFuture());
-    } else {  // a long wait: look again when it is over
+    } else {  // a caller drives for long: check again when it stops
       mutex_.Await(absl::Condition(&nobody_drives));
     }
   }
@@ -188,9 +189,9 @@ void ExchangeClient::HandOver(Request request) {
   if (driver_ == Driver::kNobody) {
     driver_ = Driver::kCaller;
     ++drives_;
-    StopDriving();  // hands over
+    StopDriving();  // executes the request
   } else if (requests_.size() == 1) {
-    transport_->Wake();  // once until the driver takes them
+    transport_->Wake();  // only for the first queued request
   }
 }
 
@@ -312,7 +313,7 @@ void ExchangeClient::Cancel(absl::Status reason) {
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return;
   cancelled_ = std::move(reason);
-  transport_->Wake();  // a caller who drives looks
+  transport_->Wake();  // so that a driving caller checks cancelled_
 }
 
 ExchangeClient::OpenTimeReading ExchangeClient::OpenTime() const {

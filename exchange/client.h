@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_CLIENT_H_
 #define TUG_EXCHANGE_CLIENT_H_
 
@@ -19,8 +20,8 @@
 
 namespace tug {
 
-// Push and pull for a process that computes: the exchange library's front door. Requests return at
-// once, and Wait* blocks until their events.
+// Thread-safe push/pull client: runs an Exchange (exchange.h) over a Transport. Requests return
+// immediately; Wait* block until the matching event.
 //
 //   client->Pull({.block = 0, .clock = 0, .destination = weights});
 //   client->WaitPulled(0, 0);
@@ -29,97 +30,100 @@ namespace tug {
 //                 .gradient = lease});
 //   client->Pull({.block = 0, .clock = 1, .destination = weights});
 //
-// Who drives. The Exchange machine and the transport are used by one thread at a time, the driver:
-//   - a caller that waits drives until what it waits for is there, so an answer reaches it without
-//     a change of threads; others that wait meanwhile sleep, and the next one takes over;
-//   - a request is handed over by its caller if nobody drives, else by the driver, who is woken;
-//   - a thread of the client's own drives while callers compute: it steps in when nobody has driven
-//     for kLinger, and leaves as soon as a caller waits.
-//
-// All methods are thread-safe.
+// Threading. Exchange and transport run on one thread at a time, the driver:
+//   - A caller in Wait* drives until its wait ends, so a reply reaches it without a thread switch.
+//     Other waiting callers sleep; one of them drives next.
+//   - A request runs on the caller's thread if there is no driver, else it is queued and the driver
+//     woken.
+//   - A background thread drives while callers compute: it starts after kLinger without a driver
+//     and yields when a caller waits.
 class ExchangeClient {
  public:
-  // Long enough that a caller who asks and waits in turn always drives itself, short enough that
-  // one who computes does not hold the exchange up.
+  // Delay before the background thread drives: long enough that a caller alternating requests and
+  // waits drives itself, short enough that a computing one does not stall the exchange.
   static constexpr absl::Duration kLinger = absl::Milliseconds(1);
 
-  // Takes over a transport that is connected to all lanes. REQUIRES: `table` outlives the client.
+  // REQUIRES: `transport` is connected to all lanes; `table` outlives the client.
   ExchangeClient(ExchangeOptions options, const SegmentTable& table,
                  std::unique_ptr<Transport> transport);
-  // Stops the thread; what is still on its way may not arrive. REQUIRES: nobody waits.
+  // Stops the background thread. Messages in flight may be lost. REQUIRES: no thread is in Wait*.
   ~ExchangeClient();
   ExchangeClient(const ExchangeClient&) = delete;
   ExchangeClient& operator=(const ExchangeClient&) = delete;
 
-  // The order of requests is the order they reach the machine in.
+  // Requests take effect in call order.
   void Push(PushRequest request);
   void Pull(PullRequest request);
 
-  // Of what is asked for from now on (Exchange::SetSchedule).
+  // New partition size for later pushes and pulls; the new credit applies at once
+  // (Exchange::SetSchedule).
   void SetSchedule(const ExchangeSchedule& schedule);
 
-  // The job's next view, of the same timeline (Exchange::SetView): connects to lanes that it does
-  // not know. What cannot be an endpoint cancels the client.
+  // Enters the next view of this timeline and connects to its lanes (Exchange::SetView). An invalid
+  // endpoint cancels the client.
   void SetView(ViewRequest view);
-  // The virtual workers carried from now on (Exchange::SetCarried).
+  // Sets the virtual workers that this worker runs. Open pushes of all others end as dropped, and
+  // their residuals are discarded (Exchange::SetCarried).
   void SetCarried(CarriedRequest carried);
 
-  // Blocks until it is there: what the pushes of a virtual worker that were asked for before leave
-  // out (Exchange::CopyResiduals). CANCELLED etc.: what Cancel was given.
+  // Returns the error-feedback residuals of a virtual worker after all its earlier pushes
+  // (Exchange::CopyResiduals); empty without error feedback. Blocks. Errors: the Cancel reason.
   absl::StatusOr<std::vector<SegmentResidual>> CopyResiduals(uint32_t virtual_worker);
-  // Before its pushes that are asked for from now on (Exchange::RestoreResiduals).
+  // Replaces these residuals, before any later push of the virtual worker
+  // (Exchange::RestoreResiduals).
   void RestoreResiduals(uint32_t virtual_worker, std::vector<SegmentResidual> residuals);
 
-  // Blocks until no pull of `block` is open and the last one was for `version` at least (true), or
-  // for `timeout` (false). CANCELLED etc.: what Cancel was given.
+  // Returns true once `block` has no open pull and the last one asked for clock `version` or later;
+  // false after `timeout`. Errors: the Cancel reason.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
                                   absl::Duration timeout = absl::InfiniteDuration());
-  // After WaitPulled: lowest and highest version of what the newest pull of `block` brought.
+  // Lowest and highest version among the partitions of the last pull. Call after WaitPulled.
   OpenRequests::Versions PulledVersions(uint32_t block) const;
-  // Blocks until no pull of `block` is open: nothing more is written into its destination. What has
-  // come of it is given up too. Errors: as WaitPulled.
+  // Cancels the open pull of `block` and discards what it received, in-place weights included. On
+  // return its destination is no longer written. Errors: the Cancel reason.
   absl::Status GiveUpPull(uint32_t block);
-  // After WaitPulled: where the newest pull of `block` left the weights, if not in its destination
-  // (PullRequest::allow_in_place); empty if it did, and the second time.
+  // Moves out the in-place weights of the last pull of `block` (PullRequest::allow_in_place); empty
+  // if it wrote to its destination. Call after WaitPulled.
   InPlaceWeights TakeInPlace(uint32_t block);
-  // Blocks until no push of (block, virtual worker) is open: its gradient may be written again.
+  // Blocks until (block, virtual worker) has no open push. A resend in flight may still hold the
+  // gradient: check IsOnlyOwner (base/memory/lease.h) before writing it. Errors: the Cancel reason.
   absl::Status WaitCommitted(uint32_t block, uint32_t virtual_worker);
-  // Whether that would not block.
+  // Whether WaitCommitted would return at once.
   bool IsCommitted(uint32_t block, uint32_t virtual_worker) const;
-  // With frees_gradients: blocks until every push of (block, virtual worker) has been received:
-  // true, its gradient is not wanted any more, but by repeats that are under way; or until a lane
-  // has had no memory for one for `patience`: false, since that may last for as long as others wait
-  // for this worker. Errors: as above; DATA_LOSS where a lane does not know a push that it had
-  // received.
+  // REQUIRES: frees_gradients. Returns true once lanes have received every push of (block, virtual
+  // worker); the gradient is free except for resends in flight. Returns false `patience` after a
+  // lane deferred one: waiting longer may deadlock, since the lane may need pushes that this worker
+  // has not made yet. Errors: the Cancel reason; DATA_LOSS if a lane lost a push that it had
+  // acknowledged.
   absl::StatusOr<bool> WaitReceived(uint32_t block, uint32_t virtual_worker,
                                     absl::Duration patience = absl::ZeroDuration());
-  // Ends all waits, now and later, with `reason` (not OK). The first reason stays.
+  // Fails all current and future waits with `reason` (not OK). Later calls have no effect.
   void Cancel(absl::Status reason);
 
-  // Memory for gradients that are sent from where they are with the fewest copies
-  // (Transport::NewBuffer). Contents unspecified; may outlive the client.
+  // Gradient buffer that the transport sends from with the fewest copies (Transport::NewBuffer).
+  // Contents unspecified; may outlive the client.
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) {
     return transport_->NewBuffer(size_bytes);
   }
 
-  // As Transport::SharedBytes.
+  // See Transport::SharedBytes.
   uint64_t SharedBytes() const { return transport_->SharedBytes(); }
 
-  // How long at least one push or pull has been open, all in all, up to `at`: of one look at the
-  // clock, so that of two readings `open` grows by at most what `at` does.
+  // Total time with a push or pull open, up to `at`. Both come from one clock reading, so `open`
+  // never grows faster than `at`.
   struct OpenTimeReading {
     absl::Time at;
     absl::Duration open;
   };
   OpenTimeReading OpenTime() const;
 
-  // As of the driver's last turn.
+  // Snapshots, updated with each turn of the driver; AwaitedOf and choices every 50 ms.
   ExchangeCounters counters() const;
-  // Sum of squares (Exchange::residual_squares).
+  // Sum of squares of a virtual worker's residuals (Exchange::residual_squares).
   double ResidualSquares(uint32_t virtual_worker) const;
-  // Exchange::AwaitedOf, as of a tick ago.
+  // Why the weights of `block` have not arrived (Exchange::AwaitedOf).
   Awaited AwaitedOf(uint32_t block) const;
-  // Exchange::choices, as of a while ago.
+  // Formats chosen for each link (Exchange::choices).
   LinkChoices choices() const;
   TransportCounters transport_counters() const;
 
@@ -127,10 +131,10 @@ class ExchangeClient {
   struct ResidualCopy {
     uint32_t virtual_worker = 0;
     std::vector<SegmentResidual> residuals = {};
-    bool done = false;  // set, and read, with the mutex held
+    bool done = false;  // guarded by mutex_
   };
   struct CopyRequest {
-    std::shared_ptr<ResidualCopy> copy;  // whoever waits has it too
+    std::shared_ptr<ResidualCopy> copy;  // shared with the waiting caller
   };
   struct RestoreRequest {
     uint32_t virtual_worker = 0;
@@ -144,20 +148,20 @@ class ExchangeClient {
   using Event = std::variant<BlockPulled, PushCommitted, PushReceived, PushDeferred, CopyRequest>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
-  // To the driver, who may be the caller.
+  // Executes the request on this thread if there is no driver, else queues it for the driver.
   void HandOver(Request request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOwnThread();
-  // Blocks until `done()`, which is called with the mutex held (true), or for `timeout` (false).
+  // Blocks until `done()`, which runs with the mutex held (true), or for `timeout` (false).
   template <typename Done>
   bool WaitUntil(const Done& done, absl::Duration timeout);
-  // Drives until `done()` or `deadline`, at least one turn. REQUIRES: nobody does.
+  // Drives for at least one turn, until `done()` or `deadline`. REQUIRES: no driver.
   template <typename Done>
   void Drive(Driver driver, const Done& done, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Request request, absl::Time now);
   void EnterView(ViewRequest view, absl::Time now);
-  // Hands over what has been asked for and, given a time to wait, takes what arrives within it.
-  // Lets go of the mutex meanwhile. REQUIRES: to be the driver.
+  // Executes queued requests, then polls the transport for up to `poll` (none: no poll). Releases
+  // the mutex meanwhile. REQUIRES: the caller is the driver.
   void Turn(absl::Time now, std::optional<absl::Duration> poll)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -166,19 +170,19 @@ class ExchangeClient {
   const RealTime time_;
   const bool frees_gradients_;
 
-  // The driver's, but for the transport's Wake, NewBuffer and SharedBytes. The role changes hands
-  // under mutex_.
+  // Owned by the driver (the role changes hands under mutex_), except that any thread may call
+  // transport_'s Wake, NewBuffer and SharedBytes.
   const std::unique_ptr<Transport> transport_;
   PatientSender sender_;
   Exchange exchange_;
-  std::vector<Request> taken_;  // from requests_
-  std::vector<Event> events_;   // of this turn
+  std::vector<Request> taken_;  // moved out of requests_ by the current turn
+  std::vector<Event> events_;   // produced by the current turn
   absl::Time next_tick_;
 
   mutable absl::Mutex mutex_;
   Driver driver_ ABSL_GUARDED_BY(mutex_) = Driver::kNobody;
-  uint64_t drives_ ABSL_GUARDED_BY(mutex_) = 0;  // how often somebody has begun to
-  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;      // callers
+  uint64_t drives_ ABSL_GUARDED_BY(mutex_) = 0;  // times driving started
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;      // callers in WaitUntil
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Request> requests_ ABSL_GUARDED_BY(mutex_);
   OpenRequests open_ ABSL_GUARDED_BY(mutex_);
@@ -188,7 +192,7 @@ class ExchangeClient {
   LinkChoices choices_ ABSL_GUARDED_BY(mutex_);
   std::vector<Awaited> awaited_ ABSL_GUARDED_BY(mutex_);  // by block
   TransportCounters transport_counters_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // last: starts when all above is there
+  std::thread thread_;  // last: it uses everything above
 };
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/client.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ SegmentTable Table() {
   return *SegmentTable::Create(blocks, kSegment);
 }
 
-// One lane owns everything; a partition is one segment, so two to a block.
+// One lane owns all segments. A partition is one segment; a block has two.
 ExchangeOptions Options(uint32_t resend_ms) {
   ExchangeOptions options;
   options.job = 9;
@@ -54,14 +55,14 @@ Message AnswerTo(const WireHeader& request, MessageKind kind, float weight = 0) 
   return answer;
 }
 
-// What is on its way between a client and a test that plays the lane.
+// Messages in flight between a client and the test, which acts as the lane.
 class Mailboxes {
  public:
   void Sent(Outgoing message) {
     absl::MutexLock lock(&mutex_);
     sent_.push_back(std::move(message));
   }
-  // Blocks until `count` messages have been sent since the last call; takes them.
+  // Blocks until `count` messages have been sent since the last call; moves them out.
   std::vector<Outgoing> TakeSent(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto enough = [&] { return sent_.size() >= count; };
@@ -76,7 +77,7 @@ class Mailboxes {
     absl::MutexLock lock(&mutex_);
     woken_ = true;
   }
-  // The next `sends` find no room.
+  // The next `sends` sends find the queue full.
   void FillQueue(int sends) {
     absl::MutexLock lock(&mutex_);
     full_for_ = sends;
@@ -85,7 +86,7 @@ class Mailboxes {
     absl::MutexLock lock(&mutex_);
     return full_for_ > 0 && full_for_-- > 0;
   }
-  // The thread that used the transport last.
+  // Sets the thread that used the transport last.
   void SetDriver(std::thread::id driver) {
     absl::MutexLock lock(&mutex_);
     driver_ = driver;
@@ -144,7 +145,7 @@ class ExchangeClientTest : public testing::Test {
     client_ = std::make_unique<ExchangeClient>(std::move(options), table_,
                                                std::make_unique<FakeTransport>(boxes_));
   }
-  // Returns something that is gone once nobody can read the gradient any more.
+  // Returns a pointer that expires once the gradient has no reader.
   std::weak_ptr<AlignedBuffer> Push(uint32_t block, uint32_t virtual_worker) {
     auto gradient = std::make_shared<AlignedBuffer>(kBlockElements * sizeof(float));
     client_->Push(
@@ -180,7 +181,7 @@ TEST_F(ExchangeClientTest, WaitPulledEndsWhenTheWholeBlockHasArrived) {
   Answer({sent[0]}, MessageKind::kWeights, 1.0f);
   absl::StatusOr<bool> pulled = client_->WaitPulled(1, 7, absl::ZeroDuration());
   ASSERT_TRUE(pulled.ok());
-  EXPECT_FALSE(*pulled);  // half of it
+  EXPECT_FALSE(*pulled);  // half of it has arrived
   Answer({sent[1]}, MessageKind::kWeights, 2.0f);
   pulled = client_->WaitPulled(1, 7);
   ASSERT_TRUE(pulled.ok());
@@ -207,7 +208,7 @@ TEST_F(ExchangeClientTest, CountsTheTimeWithAnythingOpen) {
   EXPECT_TRUE(client_->WaitCommitted(0, 0).ok());
   const absl::Duration both = client_->OpenTime().open;
   EXPECT_GT(both, pulled);
-  EXPECT_LE(both, absl::Now() - begin + absl::Milliseconds(1));  // of two clocks
+  EXPECT_LE(both, absl::Now() - begin + absl::Milliseconds(1));  // read from two clocks
   EXPECT_EQ(client_->OpenTime().open, both) << "nothing is open";
 }
 
@@ -399,7 +400,7 @@ TEST_F(ExchangeClientTest, HandsOutWeightsInPlaceOnce) {
   EXPECT_EQ(weights_, std::vector<float>(kBlockElements, -1.0f));
 }
 
-// A lane inside the transport: answers whatever is sent, at once.
+// Acts as a lane inside the transport: answers every message at once.
 class EchoTransport final : public AnsweringTransport {
  public:
   absl::Status Send(Outgoing message) override {
@@ -410,8 +411,8 @@ class EchoTransport final : public AnsweringTransport {
   }
 };
 
-// Two callers, each with a block of its own, that take turns at the transport with each other and
-// with the client's thread.
+// Two callers, each with its own block, take turns as driver with each other and with the client's
+// thread.
 TEST(ExchangeClient, ServesCallersOnSeveralThreads) {
   const SegmentTable table = Table();
   ExchangeClient client(Options(600000), table, std::make_unique<EchoTransport>());
@@ -427,7 +428,7 @@ TEST(ExchangeClient, ServesCallersOnSeveralThreads) {
         ASSERT_TRUE(*client.WaitPulled(block, clock + 1));
         ASSERT_EQ(weights[kSegment], static_cast<float>(clock + 1));
         ASSERT_TRUE(client.WaitCommitted(block, 0).ok());
-        if (clock % 100 == 0) absl::SleepFor(2 * ExchangeClient::kLinger);  // computes
+        if (clock % 100 == 0) absl::SleepFor(2 * ExchangeClient::kLinger);  // simulates computing
       }
     });
   }
@@ -435,14 +436,11 @@ TEST(ExchangeClient, ServesCallersOnSeveralThreads) {
   EXPECT_EQ(client.counters().resent, 0u);
 }
 
-// A lane over ZeroMQ that commits every push and serves every pull, until told to stop.
+// A lane over ZeroMQ that commits every push and serves every pull, until it is destroyed.
 class LaneStub {
  public:
   LaneStub() {
-    ZmqTransport::Options options;
-    options.self = LanePeer(kLane);
-    options.bind_host = "127.0.0.1";
-    transport_ = *ZmqTransport::Create(options);
+    transport_ = *ZmqTransport::Create({.self = LanePeer(kLane), .bind_host = "127.0.0.1"});
     thread_ = std::thread([this] {
       while (!stop_) {
         transport_->Poll(absl::Seconds(10), [this](Message m) { Answer(m.header); });
@@ -476,9 +474,7 @@ class LaneStub {
 
 TEST(ExchangeClient, PushesAndPullsOverZeroMq) {
   LaneStub lane;
-  ZmqTransport::Options options;
-  options.self = kWorker;
-  std::unique_ptr<ZmqTransport> transport = *ZmqTransport::Create(options);
+  std::unique_ptr<ZmqTransport> transport = *ZmqTransport::Create({.self = kWorker});
   ASSERT_TRUE(transport->Connect(LanePeer(kLane), lane.endpoint()).ok());
   const SegmentTable table = Table();
   std::vector<std::vector<float>> weights(2, std::vector<float>(kBlockElements));

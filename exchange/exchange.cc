@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/exchange.h"
 
 #include <utility>
@@ -21,7 +22,7 @@ Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeS
 
 void Exchange::OnMessage(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
-  // A refusal bears the lane's view and timeline, which need not be ours.
+  // A refusal has the lane's view and timeline, which may differ from ours.
   const bool ours = header.timeline == options_.timeline && header.view == options_.view;
   if (header.kind == MessageKind::kWeights && header.job == options_.job && !ours &&
       header.timeline == options_.timeline) {
@@ -41,7 +42,7 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kWeights:
       return pulls_.OnWeights(message, now);
     case MessageKind::kRefused:
-      ++counters_.refused;  // retriable: OnTick sends again
+      ++counters_.refused;  // OnTick resends
       return;
     case MessageKind::kPush:
     case MessageKind::kPull:
@@ -102,7 +103,8 @@ std::vector<SegmentResidual> Exchange::CopyResiduals(uint32_t virtual_worker) {
   return encoder_.CopyResiduals(virtual_worker);
 }
 
-// Where pushes are updates they are committed at once, and a pull waits at the lane for others.
+// If every push is an update, pushes are committed at once, and pulls wait at the lane for other
+// workers.
 Awaited Exchange::AwaitedOf(uint32_t block) const {
   const Awaited pushed = pushes_.AwaitedOf(block);
   if (pushed != Awaited::kNothing || !pulls_.IsOpen(block)) return pushed;

@@ -1,4 +1,5 @@
-// Pushes to a lane that has had no memory for one.
+// SPDX-License-Identifier: Apache-2.0
+// Pushes to a lane that has deferred one for lack of memory.
 
 #include <gtest/gtest.h>
 
@@ -6,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
 #include "exchange/exchange_test_support.h"
 
 namespace tug {
@@ -14,20 +15,20 @@ namespace {
 
 constexpr uint64_t kPartition = kSegment * sizeof(float);
 
-// A push is of three partitions, to both lanes in turn.
+// A push has three partitions, which alternate between the two lanes.
 class ExchangeAnnouncedTest : public ExchangeTest {
  protected:
   using ExchangeTest::ExchangeTest;
 
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
-  // One of three partitions, or of two, goes to lane 0, which has no memory for it.
+  // Pushes a block. Lane 0 defers its one or two partitions; lane 1 receives the others.
   void DeferAtLane0(uint32_t block, uint64_t clock = 0) {
     Push(block, clock);
     for (const Outgoing& push : Sent()) {
       Answer(push, push.to == LanePeer(0) ? MessageKind::kDeferred : MessageKind::kReceived);
     }
   }
-  // By lane, of the payloads of these.
+  // Payload bytes sent to `lane`.
   static uint64_t BytesTo(uint32_t lane, const std::vector<Outgoing>& sent) {
     uint64_t bytes = 0;
     for (const Outgoing& push : sent) {
@@ -57,7 +58,7 @@ TEST_F(ExchangeAnnouncedTest, SendsHeadersAloneToALaneThatHasDeferredUntilItAsks
   Answer(*announced, MessageKind::kDeferred);
   EXPECT_TRUE(Sent().empty());
   Answer(*announced, MessageKind::kPushWanted);
-  Answer(*announced, MessageKind::kPushWanted);  // a repeat: it is sent again, as ever
+  Answer(*announced, MessageKind::kPushWanted);  // a repeat: the push is sent again, as usual
   const std::vector<Outgoing> wanted = Sent();
   ASSERT_EQ(wanted.size(), 2u);
   EXPECT_EQ(wanted[0].payload.size_bytes(), kPartition);
@@ -70,7 +71,7 @@ TEST_F(ExchangeAnnouncedTest, WhatIsAnnouncedTakesNoCredit) {
   Push(1);
   Push(0);
   std::vector<Outgoing> sent = Sent();
-  EXPECT_EQ(sent.size(), 6u);  // three announced, and three of four that the credit is for
+  EXPECT_EQ(sent.size(), 6u);  // three announced; three sent, of the four that the credit covers
   EXPECT_EQ(BytesTo(1, sent), 3 * kPartition);
   for (const Outgoing& push : sent) Answer(push, MessageKind::kPushWanted);
   sent = Sent();
@@ -102,7 +103,7 @@ TEST_F(ExchangeAnnouncedTest, AnnouncesAgainWhatNobodyAsksForEverMoreRarely) {
     if (again == sent.end()) continue;
     seconds.push_back(second);
     EXPECT_EQ(BytesTo(0, sent), 0u);
-    if (second == 3) Answer(*again, MessageKind::kDeferred);  // else it is lost
+    if (second == 3) Answer(*again, MessageKind::kDeferred);  // the other announcements are lost
   }
   EXPECT_EQ(seconds, (std::vector<int>{1, 3, 7, 15}));
 }
@@ -146,7 +147,7 @@ class ExchangeAnnouncedUpdatesTest : public ExchangeAnnouncedTest {
   ExchangeAnnouncedUpdatesTest() : ExchangeAnnouncedTest(SyncConfig::ASP) {}
 };
 
-// What comes too early is deferred then, and memory has nothing to do with it.
+// If every push is an update, lanes defer early pushes, not those without memory.
 TEST_F(ExchangeAnnouncedUpdatesTest, AnnouncesNothingWhereEveryPushIsAnUpdate) {
   DeferAtLane0(2);
   Push(1);
@@ -182,7 +183,8 @@ class ExchangeAnnouncedFramesTest : public ExchangeAnnouncedTest {
     std::vector<std::byte> frames;
     std::vector<float> residual;
   };
-  // Of block 1 at the second of two clocks: what lane 0 gets, and what is left out of the block.
+  // Pushes block 1 at two clocks. Returns the frames that lane 0 gets at the second one, and the
+  // block's residual.
   Encoded PushTwice(bool announced) {
     if (announced) DeferAtLane0(2);
     Push(1, 0);
@@ -210,7 +212,7 @@ class ExchangeAnnouncedFramesTest : public ExchangeAnnouncedTest {
   void TestBody() override {}
 };
 
-// A push is encoded before the next one of its block, though it is still to be sent.
+// A push is encoded before the next one of its block, even if it is not sent yet.
 TEST(ExchangeAnnouncedFrames, HaveTheBitsOfThoseThatAreSentAtOnce) {
   ExchangeAnnouncedFramesTest at_once, announced;
   const auto expected = at_once.PushTwice(false);
@@ -226,7 +228,7 @@ class ExchangeAnnouncedCodecTest : public ExchangeAnnouncedTest {
   ExchangeAnnouncedCodecTest() : ExchangeAnnouncedTest(Bf16WithFeedback()) {}
 };
 
-// The lane has the share from the worker that carried the virtual worker before this one.
+// The lane received the partition from the virtual worker's previous worker.
 TEST_F(ExchangeAnnouncedCodecTest, RepeatsWithFramesWhatWasReceivedThoughOnlyAnnounced) {
   DeferAtLane0(2);
   Push(1);

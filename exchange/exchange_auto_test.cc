@@ -1,4 +1,5 @@
-// An exchange that chooses what it pushes and pulls over each link.
+// SPDX-License-Identifier: Apache-2.0
+// An exchange that chooses the format of pushes and pulls for each link.
 
 #include <gtest/gtest.h>
 
@@ -10,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "compression/frames.h"
-#include "compression/int8.h"
+#include "compression/codecs/frames.h"
+#include "compression/dense/int8.h"
 #include "exchange/exchange_test_support.h"
 
 namespace tug {
 namespace {
 
-// Lane 1 is reached by a link of the test's, lane 0 through shared memory.
+// Lane 1 is reached over a simulated link, lane 0 through shared memory.
 class AutoExchangeTest : public ExchangeTest {
  protected:
   AutoExchangeTest() {
@@ -47,7 +48,7 @@ class AutoExchangeTest : public ExchangeTest {
     message.header.sender = push.to;
     auto_->OnMessage(message, now_);
   }
-  // Every message takes as long as a link of that rate needs for it.
+  // Commits all pushes. Those to lane 1 take the time of a link of this rate.
   void CommitAll(double bytes_per_second) {
     for (const Outgoing& push : std::exchange(sent_, {})) {
       if (push.to != LanePeer(0)) {
@@ -114,7 +115,7 @@ TEST_F(AutoExchangeTest, EncodesForALinkAndPushesInPlaceThroughSharedMemory) {
   EXPECT_EQ(choices.pushes[0].bytes_per_second, 0);
 }
 
-// As long as pushes go in full, those of few rows are runs.
+// During the warmup, pushes of few rows are sent as ranges.
 TEST_F(AutoExchangeTest, LearnsOfALinkByRunsToo) {
   PushCodecConfig codec = Codec();
   codec.set_warmup_steps(1);

@@ -1,5 +1,6 @@
-// The machine alone, without a transport: what the worker's side costs per partition, and how it
-// grows with what is open.
+// SPDX-License-Identifier: Apache-2.0
+// Cost of the exchange state machine per partition, without a transport, and how it grows with the
+// number of open requests.
 //   bazel run //exchange:exchange_benchmark
 #include <benchmark/benchmark.h>
 

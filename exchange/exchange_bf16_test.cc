@@ -1,4 +1,5 @@
-// Weights that travel in two bytes an element.
+// SPDX-License-Identifier: Apache-2.0
+// Weights sent as two bytes per element.
 
 #include <gtest/gtest.h>
 

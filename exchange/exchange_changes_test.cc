@@ -1,4 +1,5 @@
-// Weights that come as changes of those before.
+// SPDX-License-Identifier: Apache-2.0
+// Weights sent as changes of the previous ones.
 
 #include <gtest/gtest.h>
 
@@ -7,10 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "blocks/weight_changes.h"
 #include "compression/codec.h"
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
 #include "exchange/exchange_test_support.h"
-#include "exchange/weight_changes.h"
 
 namespace tug {
 namespace {
@@ -126,7 +127,7 @@ TEST_F(ChangesPullTest, KnowsBySegmentWhatAPullThatWasSupersededHasBrought) {
   AnswerChanges(asked[1]);
   Pull(8);
   EXPECT_EQ(Held(), Versions({7, 8, 7}));
-  // Cut anew, with two segments in a partition that hold different versions.
+  // Partitioned again: a partition has two segments of different versions.
   exchange_.SetSchedule({.number = 1,
                          .partition_bytes = 3 * kSegment * sizeof(float),
                          .credit_bytes = 3 * kSegment * sizeof(float)},
@@ -159,7 +160,8 @@ TEST_F(ChangesPullTest, IgnoresWhatIsMalformedAndAsksAgain) {
   }
   EXPECT_EQ(exchange_.counters().ignored, 5u);
   EXPECT_EQ(destination_, Weights(7, 3 * kSegment));
-  // Whole frames around what does not decode: what it wrote is not taken for weights.
+  // Complete frames with undecodable content: the elements that they overwrote do not count as
+  // weights.
   std::vector<std::byte> broken = good;
   std::fill(broken.begin() + 8, broken.begin() + 12, std::byte{0xff});
   AnswerChanges(asked[0], broken);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pushes of a job with comm.push_codec.
 
 #include <gtest/gtest.h>
@@ -9,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
 #include "exchange/exchange_test_support.h"
 
 namespace tug {
 namespace {
 
-// bf16 with error feedback, of the blocks "second" and "third".
+// bf16 with error feedback for the blocks "second" and "third".
 class CodecExchangeTest : public ExchangeTest {
  protected:
   CodecExchangeTest() : ExchangeTest(Codec()) {}
@@ -106,11 +107,11 @@ TEST_F(CodecExchangeTest, APushThatIsCutAnewHasTheSameFrames) {
   ASSERT_EQ(committed_.size(), 1u);
 }
 
-// A push that is cut anew may come to lie behind a later one of its block.
+// A push that is partitioned again may be queued behind a later one of its block.
 TEST_F(CodecExchangeTest, ResidualsTakePushesInOrderWhateverLeavesFirst) {
   exchange_.SetSchedule({.number = 1,
                          .partition_bytes = kSegment * sizeof(float),
-                         .credit_bytes = 1},  // one partition after the other
+                         .credit_bytes = 1},  // one partition at a time
                         now_);
   std::map<std::pair<uint64_t, uint32_t>, Lease> payloads;  // by clock and segment
   const auto take_all = [&] {
@@ -127,7 +128,7 @@ TEST_F(CodecExchangeTest, ResidualsTakePushesInOrderWhateverLeavesFirst) {
     Answer(sent_[i], MessageKind::kCommitted);
   }
   ASSERT_EQ(sent_.size(), 4u) << "the first of clock 2";
-  Push(2, 3);  // takes the place of clock 1
+  Push(2, 3);  // reuses the slot of clock 1
   sent_.clear();
   exchange_.SetView({2, std::vector<uint32_t>(table_.size(), 1)}, now_);
   ASSERT_EQ(sent_.size(), 1u);
@@ -163,7 +164,7 @@ TEST_F(CodecExchangeTest, WhatIsDroppedGoesWithTheNextPush) {
 TEST_F(CodecExchangeTest, ResidualsThatAreCopiedAndRestoredGiveTheSameBits) {
   exchange_.SetSchedule({.number = 1,
                          .partition_bytes = kSegment * sizeof(float),
-                         .credit_bytes = 1},  // the copy encodes what has not been sent
+                         .credit_bytes = 1},  // the copy encodes the unsent partitions
                         now_);
   Push(1, 1);
   ASSERT_EQ(sent_.size(), 1u);

@@ -1,4 +1,5 @@
-// A worker that lets go of gradients once lanes have received them.
+// SPDX-License-Identifier: Apache-2.0
+// A worker that frees gradients once lanes have received them.
 
 #include <gtest/gtest.h>
 
@@ -11,14 +12,14 @@
 namespace tug {
 namespace {
 
-// Of a push of three partitions.
+// Tests one push of three partitions.
 class ExchangeFreedTest : public ExchangeTest {
  protected:
   ExchangeFreedTest() : ExchangeTest(LetsGo{}) {}
   explicit ExchangeFreedTest(const PushCodecConfig& codec) : ExchangeTest(LetsGo{codec}) {}
 
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
-  // What is sent of a push, all of which but the last is answered so.
+  // Pushes, answers all partitions except the last with `kind`, and returns what was sent.
   std::vector<Outgoing> PushAndAnswer(MessageKind kind) {
     gradient_ = Push(1);
     std::vector<Outgoing> first = Sent();
@@ -66,7 +67,7 @@ TEST_F(ExchangeFreedTest, AsksForWhatWasReceivedAndSendsAgainWhatWasNot) {
     EXPECT_EQ(again[p].to, first[p].to);
   }
   EXPECT_EQ(exchange_.counters().pushed_bytes, 4 * kSegment * sizeof(float));
-  // The answers that were lost before.
+  // The replies that were lost before.
   for (const Outgoing& asked : again) Answer(asked, MessageKind::kCommitted);
   EXPECT_EQ(committed_.size(), 1u);
   Wait(absl::Hours(1));
@@ -108,7 +109,7 @@ TEST_F(ExchangeFreedTest, KeepsWhatALaneHasNoMemoryFor) {
   EXPECT_EQ(again[0].payload.size_bytes(), kSegment * sizeof(float));
   Answer(again[0], MessageKind::kReceived);
   EXPECT_EQ(received_.size(), 1u);
-  // One that was repeated, and comes late.
+  // A late repeat.
   Answer(first[2], MessageKind::kPushWanted);
   EXPECT_TRUE(Sent().empty());
 }
@@ -158,7 +159,7 @@ class ExchangeFreedFramesTest : public ExchangeFreedTest {
   ExchangeFreedFramesTest() : ExchangeFreedTest(Bf16WithFeedback()) {}
 };
 
-// Two pushes of a block at a time: what the later one wants of the earlier one is in the residual.
+// With two open pushes of a block, the later one needs only the residual of the earlier one.
 TEST_F(ExchangeFreedFramesTest, EncodesWhatItHasLetGoOfOnce) {
   std::vector<Outgoing> first = PushAndAnswer(MessageKind::kReceived);
   Answer(first[2], MessageKind::kReceived);

@@ -1,4 +1,5 @@
-// Weights that come as int8.
+// SPDX-License-Identifier: Apache-2.0
+// Weights sent as int8.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "compression/int8.h"
+#include "compression/dense/int8.h"
 #include "exchange/exchange_test_support.h"
 
 namespace tug {
@@ -22,7 +23,7 @@ class Int8PullTest : public ExchangeTest {
     }
   }
 
-  // From memory that is shared, `missing` bytes too few.
+  // Answers from shared memory, with `missing` bytes too few.
   void AnswerEncoded(const Outgoing& to, size_t missing = 0) {
     const auto part = std::span(weights_).subspan(to.header.first_segment * kSegment, kSegment);
     const auto encoded = std::make_shared<std::vector<std::byte>>(Int8Bytes(kSegment));

@@ -1,4 +1,5 @@
-// Pulls: where weights land, and when they stay where they are.
+// SPDX-License-Identifier: Apache-2.0
+// Pulls: where weights are written, and when they stay in place.
 
 #include <gtest/gtest.h>
 
@@ -31,12 +32,12 @@ TEST_F(ExchangeTest, WritesWeightsWhereTheyBelongAndReportsTheBlockWhenWhole) {
 TEST_F(ExchangeTest, SaysOfNumberedWeightsThatTheyHaveComeWantedOrNot) {
   exchange_.Pull({1, Want::kExact, 7, destination_}, now_);
   const std::vector<Outgoing> pulls = std::exchange(sent_, {});
-  Answer(pulls[0], MessageKind::kWeights, std::vector<float>(kSegment));  // without a number
+  Answer(pulls[0], MessageKind::kWeights, std::vector<float>(kSegment));  // without an ack_id
   EXPECT_TRUE(sent_.empty());
   Outgoing numbered = pulls[1];
   numbered.header.ack_id = 77;
   Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));
-  Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));  // late: not wanted
+  Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));  // late: not expected
   EXPECT_EQ(exchange_.counters().ignored, 1u);
   ASSERT_EQ(sent_.size(), 2u);
   for (const Outgoing& word : sent_) {

@@ -1,4 +1,5 @@
-// Pushes and pulls of some elements of a block only.
+// SPDX-License-Identifier: Apache-2.0
+// Pushes and pulls of only some elements of a block.
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "blocks/runs.h"
 #include "exchange/exchange_test_support.h"
-#include "exchange/runs.h"
 
 namespace tug {
 namespace {
@@ -46,7 +47,7 @@ TEST_F(ExchangeTest, RunsTakeTheirBytesOfTheCredit) {
 TEST_F(ExchangeTest, PullsOnlyTheRuns) {
   exchange_.Pull({1, Want::kExact, 7, destination_, true, {{10, 12}, {2 * kSegment, 3 * kSegment}}},
                  now_);
-  ASSERT_EQ(sent_.size(), 2u);  // nothing of the second partition is wanted
+  ASSERT_EQ(sent_.size(), 2u);  // none of the second partition is requested
   EXPECT_EQ(sent_[0].header.codec, Codec::kRuns);
   const std::optional<EncodedRuns> asked = DecodeRuns(sent_[0].payload.bytes(), kSegment, false);
   ASSERT_TRUE(asked.has_value());
@@ -59,7 +60,7 @@ TEST_F(ExchangeTest, PullsOnlyTheRuns) {
     Answer(sent_[0], MessageKind::kWeights, payload);
   };
   Answer(sent_[1], MessageKind::kWeights, std::vector<float>(kSegment, 5.0f));
-  answer({{10, 11}});  // not what was asked for
+  answer({{10, 11}});  // not the requested ranges
   EXPECT_EQ(exchange_.counters().ignored, 1u);
   EXPECT_TRUE(pulled_.empty());
   answer({{10, 12}});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules that change while pushes and pulls are open.
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint64_t kSegmentBytes = kSegment * sizeof(float);
 
-// One lane: a partition may have any of a block's three segments.
+// One lane: a partition may span all three segments of a block.
 class ScheduleExchangeTest : public ExchangeTest {
  protected:
   ScheduleExchangeTest() : ExchangeTest(CommConfig::BYTESCHEDULER, CommConfig::FP32, 1) {}
@@ -23,7 +24,7 @@ class ScheduleExchangeTest : public ExchangeTest {
                            .credit_bytes = credit_segments * kSegmentBytes},
                           now_);
   }
-  // Segments of what has been sent since the last call.
+  // Segment counts of the partitions sent since the last call.
   std::vector<uint32_t> Cuts() {
     std::vector<uint32_t> cuts;
     for (const Outgoing& m : std::exchange(sent_, {})) cuts.push_back(m.header.segment_count);
@@ -68,7 +69,7 @@ TEST_F(ScheduleExchangeTest, RepeatsAPushAsItWasCut) {
 
 TEST_F(ScheduleExchangeTest, SendsWhatALargerCreditLets) {
   Push(2);
-  Push(1);  // credit for one partition of it
+  Push(1);  // the credit covers one partition of it
   EXPECT_EQ(Cuts().size(), 4u);
   SetSchedule(1, 5);
   EXPECT_EQ(Cuts().size(), 1u);

@@ -1,4 +1,5 @@
-// What an exchange says and believes under other policies than bsp.
+// SPDX-License-Identifier: Apache-2.0
+// Messages that an exchange sends and accepts under policies other than BSP.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ class UpdatePerPushTest : public ExchangeTest {
                    now_);
     return std::exchange(sent_, {});
   }
-  // Zeros, as many as were asked for.
+  // Zeros for all requested elements.
   static Lease WeightsFor(const Outgoing& pull) {
     const auto zeros = std::make_shared<AlignedBuffer>(kSegment * sizeof(float));
     const std::span<const float> weights = std::as_const(*zeros).floats();
@@ -56,8 +57,8 @@ TEST_F(UpdatePerPushTest, APullSaysWhoseItIsAndWhatItBegins) {
   }
 }
 
-// The network repeats a message: its version would do for the next pull, but it lacks the pushes
-// that this worker has made since.
+// A repeated message has a version that would suffice for the next pull, but lacks the pushes that
+// this worker has made since.
 TEST_F(UpdatePerPushTest, ALateAnswerToThePullBeforeIsNotTaken) {
   const std::vector<Outgoing> first = Pull(4);
   for (const Outgoing& pull : first) AnswerAt(pull, 20);
@@ -68,7 +69,7 @@ TEST_F(UpdatePerPushTest, ALateAnswerToThePullBeforeIsNotTaken) {
   EXPECT_EQ(exchange_.counters().ignored, 3u);
   for (const Outgoing& pull : second) AnswerAt(pull, 23);
   EXPECT_EQ(pulled_.size(), 2u);
-  // The same clock again, now exactly.
+  // The same clock again, with kExact.
   const std::vector<Outgoing> exact = Pull(5, Want::kExact);
   for (const Outgoing& pull : second) AnswerAt(pull, 24);
   EXPECT_EQ(pulled_.size(), 2u);
@@ -87,12 +88,13 @@ TEST_F(UpdatePerPushTest, SaysWhichVersionsCame) {
   EXPECT_EQ(pulled_[0].clock, 4u);
 }
 
-// The push waits for credit while newer weights come: it is a gradient of the older ones.
+// The push waits for credit while newer weights arrive; its gradient was computed with the older
+// ones.
 TEST_F(UpdatePerPushTest, APushSaysTheVersionOfTheWeightsItIsAGradientOf) {
   const std::vector<Outgoing> pulls = Pull(4);
   for (size_t p = 0; p < 3; ++p) AnswerAt(pulls[p], 20 + p);
   Push(0, 4);
-  Push(1, 4);  // credit is for four partitions
+  Push(1, 4);  // the credit covers four partitions
   std::vector<Outgoing> pushes = std::exchange(sent_, {});
   for (const Outgoing& pull : Pull(5)) AnswerAt(pull, 40);
   for (const Outgoing& push : pushes) Answer(push, MessageKind::kReceived);
@@ -114,8 +116,8 @@ TEST_F(UpdatePerPushTest, ALateAnswerToAPullForOthersIsNotTaken) {
   EXPECT_EQ(pulled_.size(), 1u);
 }
 
-// Its gradient is zero, so it is one of any weights: those of other partitions, maybe of another
-// lane, may be ahead of what its lane has.
+// Its gradient is zero, so it fits any version of the weights. The versions of other partitions may
+// be ahead of its lane.
 TEST_F(UpdatePerPushTest, APartitionThatTheStepDoesNotTouchIsPushedAsOfWhateverItsLaneHas) {
   const ElementRuns rows = {{10, 20}, {2 * kSegment, 2 * kSegment + 7}};  // segments 0 and 2
   AlignedBuffer memory(3 * kSegment * sizeof(float));
@@ -167,7 +169,7 @@ TEST_F(BackupTest, APushThatCameTooLateIsOverAndSaysSo) {
   EXPECT_EQ(exchange_.counters().dropped, 2u);
   Answer(pushes[2], MessageKind::kDropped);  // a repeat
   EXPECT_EQ(exchange_.counters().ignored, 1u);
-  // The place is used again.
+  // The slot is reused.
   Push(1, 5);
   for (const Outgoing& push : std::exchange(sent_, {})) Answer(push, MessageKind::kCommitted);
   ASSERT_EQ(committed_.size(), 2u);

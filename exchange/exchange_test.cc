@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pushes: order, credit, answers, repeats.
 
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ TEST_F(ExchangeTest, TakesBackAPartitionThatItsFirstSendingBroughtAfterAll) {
   Push(1);
   Answer(sent_[0], MessageKind::kDeferred);
   Answer(sent_[0], MessageKind::kPushWanted);  // waits for credit
-  Answer(sent_[0], MessageKind::kReceived);    // of a repeat that was stored
+  Answer(sent_[0], MessageKind::kReceived);    // reply to a repeat that was stored
   for (size_t i = 1; i < 5; ++i) Answer(sent_[i], MessageKind::kReceived);
   EXPECT_EQ(sent_.size(), 6u) << "not a seventh";
 }
@@ -95,7 +96,7 @@ TEST_F(ExchangeTest, TakesCommittedForReceivedWhenThatWasLost) {
   Push(1);
   Answer(sent_[0], MessageKind::kCommitted);
   EXPECT_EQ(sent_.size(), 5u);
-  Answer(sent_[0], MessageKind::kReceived);  // arrives late: gives no credit twice
+  Answer(sent_[0], MessageKind::kReceived);  // late: does not return credit twice
   EXPECT_EQ(sent_.size(), 5u);
 }
 
@@ -140,7 +141,7 @@ TEST_F(ExchangeTest, SendsADeferredPushAgainWhenItIsWanted) {
   Push(1);  // 4 of 6 partitions fit the credit
   ASSERT_EQ(sent_.size(), 4u);
   Answer(sent_[1], MessageKind::kDeferred);
-  EXPECT_EQ(sent_.size(), 5u);  // its credit is another's
+  EXPECT_EQ(sent_.size(), 5u);  // another partition gets its credit
   EXPECT_EQ(sent_.back().header.block, 1u);
   Answer(sent_[1], MessageKind::kPushWanted);
   Answer(sent_[1], MessageKind::kPushWanted);  // a repeat
@@ -148,7 +149,7 @@ TEST_F(ExchangeTest, SendsADeferredPushAgainWhenItIsWanted) {
   Answer(sent_[0], MessageKind::kReceived);
   Answer(sent_[2], MessageKind::kReceived);
   ASSERT_EQ(sent_.size(), 7u);
-  EXPECT_EQ(sent_[5].header.block, 1u);  // which goes by priority
+  EXPECT_EQ(sent_[5].header.block, 1u);  // ordered by priority
   EXPECT_EQ(sent_[6].header.block, 2u);
   EXPECT_EQ(sent_[6].header, sent_[1].header);
   EXPECT_EQ(exchange_.counters().deferred, 1u);
@@ -205,8 +206,8 @@ TEST_F(ExchangeTest, IgnoresAnswersToWhatWasNeverSent) {
   EXPECT_EQ(sent_.size(), 4u);
 }
 
-// A lane that defers, answers late, twice, out of order or not at all: every push ends committed
-// once, and all credit comes back.
+// A lane that defers and answers late, twice, out of order or never: every push is committed once,
+// and all credit returns.
 TEST_F(ExchangeTest, EndsEveryPushOnceWhateverTheOrderOfAnswers) {
   std::mt19937_64 random(11);
   std::vector<Outgoing> seen;
@@ -216,7 +217,7 @@ TEST_F(ExchangeTest, EndsEveryPushOnceWhateverTheOrderOfAnswers) {
     while (exchange_.open_pushes() > 6) {
       for (Outgoing& message : std::exchange(sent_, {})) seen.push_back(std::move(message));
       const size_t pick = random() % seen.size();
-      // A committed push stays so; anything may come before.
+      // kCommitted is final; any reply may precede it.
       static constexpr MessageKind kAnswers[] = {MessageKind::kReceived, MessageKind::kDeferred,
                                                  MessageKind::kPushWanted, MessageKind::kCommitted};
       for (uint64_t n = random() % 3; n > 0; --n) Answer(seen[pick], kAnswers[random() % 4]);

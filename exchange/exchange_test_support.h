@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_EXCHANGE_TEST_SUPPORT_H_
 #define TUG_EXCHANGE_EXCHANGE_TEST_SUPPORT_H_
 
-// A worker's exchange on its own, for tests of exchange.h: the tests are the lanes.
+// Fixture for tests of exchange.h: a worker's exchange; the test acts as the lanes.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/lease.h"
+#include "base/memory/lease.h"
 #include "exchange/exchange.h"
 #include "kernels/bf16.h"
 
@@ -29,7 +30,7 @@ inline SegmentTable ExchangeTestTable() {
   return *SegmentTable::Create(blocks, kSegment);
 }
 
-// For all tensors.
+// bf16 with error feedback for all tensors.
 inline PushCodecConfig Bf16WithFeedback() {
   PushCodecConfig codec;
   codec.mutable_bf16();
@@ -40,24 +41,24 @@ inline PushCodecConfig Bf16WithFeedback() {
   return codec;
 }
 
-// An exchange over two lanes (or other ones), segments dealt round, one segment a partition.
+// An exchange over `lanes` lanes. Segments are assigned round-robin, one segment per partition.
 class ExchangeTest : public testing::Test {
  protected:
   explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER,
                         CommConfig::Format format = CommConfig::FP32, uint32_t lanes = 2)
       : table_(ExchangeTestTable()),
         exchange_(Options(scheduler, format, lanes), table_, Sinks()) {}
-  // A pull format, or a codec of pushes.
+  // With a pull format; with a codec of pushes.
   explicit ExchangeTest(CommConfig::Format format)
       : table_(ExchangeTestTable()),
         exchange_(Options(CommConfig::BYTESCHEDULER, format, 2), table_, Sinks()) {}
   explicit ExchangeTest(const PushCodecConfig& codec)
       : table_(ExchangeTestTable()), exchange_(CodecOptions(codec), table_, Sinks()) {}
-  // Virtual workers 5 and 6.
+  // With a sync policy.
   explicit ExchangeTest(SyncConfig::Policy policy)
       : table_(ExchangeTestTable()), exchange_(SyncOptions(policy), table_, Sinks()) {}
 
-  // A worker that lets go of gradients, with a codec or none.
+  // A worker that frees gradients, with or without a codec.
   struct LetsGo {
     PushCodecConfig codec = {};
   };
@@ -105,8 +106,8 @@ class ExchangeTest : public testing::Test {
             .deferred = [this](PushDeferred e) { deferred_.push_back(e); }};
   }
 
-  // Element e of the gradient is e + 1, but 0 outside the runs, if there are any. Returns something
-  // that is gone once nobody can read it any more.
+  // Pushes a gradient whose element e is e + 1, or 0 outside of `runs` unless that is empty.
+  // Returns a pointer that expires once the gradient has no reader.
   std::weak_ptr<AlignedBuffer> Push(uint32_t block, uint64_t clock = 0,
                                     const ElementRuns& runs = {}) {
     auto gradient = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
@@ -133,8 +134,8 @@ class ExchangeTest : public testing::Test {
     std::iota(memory->floats().begin(), memory->floats().end(), 0.5f);
     return Lease(memory, std::as_const(*memory).floats());
   }
-  // The lane's answer to a message that was sent; to a pull, at the version that it says, or, where
-  // it says none, at that of its clock.
+  // Answers a message as the lane. Weights get the version in the header of the pull or, if that is
+  // 0, its clock.
   void Answer(const Outgoing& to, MessageKind kind, std::vector<float> weights = {}) {
     Message message{to.header, Lease()};
     message.header.kind = kind;

@@ -1,4 +1,5 @@
-// What an exchange records of a traced job, by hand and in virtual time.
+// SPDX-License-Identifier: Apache-2.0
+// Trace events that an exchange records, in virtual time.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "base/time_source.h"
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
 #include "exchange/exchange.h"
 
 namespace tug {
@@ -24,7 +25,7 @@ SegmentTable Table() {
   return *SegmentTable::Create(blocks, kSegment);
 }
 
-// One block of two partitions, the first on lane 0, the second on lane 1; a credit of one.
+// One block of two partitions, the first on lane 0, the second on lane 1. The credit covers one.
 class ExchangeTraceTest : public testing::Test {
  protected:
   ExchangeTraceTest() : table_(Table()) {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An exchange in a job whose view changes.
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ class ExchangeViewTest : public ExchangeTest {
   ExchangeViewTest() : ExchangeTest(SyncConfig::BSP) {}
 
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
-  // The same, where lane 0 stands in for lane 1.
+  // Enters a view with the same owners, in which lane 0 acts for lane 1 in pulls.
   std::vector<Outgoing> SetCachedView(uint32_t view) {
     std::vector<uint32_t> lane_of_segment;
     for (uint32_t id = 0; id < table_.size(); ++id) lane_of_segment.push_back(id % 2);
@@ -24,9 +25,9 @@ class ExchangeViewTest : public ExchangeTest {
     exchange_.SetView({view, std::move(lane_of_segment), {{1, 0}}}, now_);
     return Sent();
   }
-  // Where segments stay with lanes 0 and 1, in turn.
+  // Enters a view with the same owners: segments alternate between lanes 0 and 1.
   std::vector<Outgoing> SetView(uint32_t view) { return SetView(view, 2); }
-  // Segments lie on lanes from 0 to `lanes`, in turn.
+  // Enters a view with segments assigned round-robin to lanes 0 to `lanes` - 1.
   std::vector<Outgoing> SetView(uint32_t view, uint32_t lanes) {
     std::vector<uint32_t> lane_of_segment;
     for (uint32_t id = 0; id < table_.size(); ++id) lane_of_segment.push_back(id % lanes);
@@ -50,7 +51,7 @@ TEST_F(ExchangeViewTest, SendsAgainWhatIsNotCommittedUnderTheNewNumber) {
     EXPECT_NE(push.header.first_segment, first[0].header.first_segment);
     EXPECT_EQ(push.payload.size_bytes(), kSegment * sizeof(float));
   }
-  // What a lane said before it was fenced is of no use any more.
+  // Replies that a lane sent in the old view are ignored.
   Answer(first[2], MessageKind::kCommitted);
   EXPECT_TRUE(committed_.empty());
   for (const Outgoing& push : again) Answer(push, MessageKind::kCommitted);
@@ -83,7 +84,7 @@ TEST_F(ExchangeViewTest, AsksAgainForWhatHasNotCome) {
   EXPECT_EQ(destination_[kSegment], 2.0f);
 }
 
-// They hold the lane's credit, which does not forget whom it has sent to.
+// They hold the lane's credit, which the lane keeps across views.
 TEST_F(ExchangeViewTest, AcknowledgesWeightsOfTheViewBefore) {
   exchange_.Pull({1, Want::kExact, 4, destination_}, now_);
   std::vector<Outgoing> first = Sent();
@@ -129,11 +130,11 @@ TEST_F(ExchangeViewTest, GivesUpThePushesOfVirtualWorkersThatOthersCarry) {
   EXPECT_TRUE(SetView(2).empty());
   for (const Outgoing& push : pushes) Answer(push, MessageKind::kCommitted);
   EXPECT_EQ(committed_.size(), 2u);
-  Push(0);  // it comes back, with the same clock
+  Push(0);  // the virtual worker returns, at the same clock
   EXPECT_EQ(Sent().size(), 3u) << "all credit has returned";
 }
 
-// ---- lanes that stand in for owners ----
+// ---- lanes that act for owners ----
 
 TEST_F(ExchangeViewTest, PullsFromTheLaneThatStandsInAndPushesToTheOwner) {
   EXPECT_TRUE(SetCachedView(2).empty());
@@ -181,7 +182,7 @@ TEST_F(ExchangeViewTest, AsksThoseThatStandInOnceTheyDoForAllAgain) {
   EXPECT_EQ(pulled_.size(), 1u);
 }
 
-// ---- segments that have other owners ----
+// ---- segments with new owners ----
 
 TEST_F(ExchangeViewTest, CutsAPushAnewAndSendsAllOfItToTheNewOwners) {
   Push(1);  // segments 3, 4, 5: lanes 1, 0, 1
@@ -195,8 +196,8 @@ TEST_F(ExchangeViewTest, CutsAPushAnewAndSendsAllOfItToTheNewOwners) {
     EXPECT_EQ(again[s].header.first_segment, s);
     EXPECT_EQ(again[s].payload.bytes().data(), first[s].payload.bytes().data()) << "is no copy";
   }
-  Answer(first[1], MessageKind::kCommitted);  // of the view before
-  Answer(again[0], MessageKind::kCommitted);  // the lane knows
+  Answer(first[1], MessageKind::kCommitted);  // of the old view
+  Answer(again[0], MessageKind::kCommitted);  // the lane has committed it
   Answer(again[1], MessageKind::kCommitted);
   EXPECT_TRUE(committed_.empty());
   Answer(again[2], MessageKind::kCommitted);
@@ -226,7 +227,7 @@ TEST_F(ExchangeViewTest, ReturnsTheCreditOfTheOldCut) {
       if (clock == 0) Answer(push, MessageKind::kReceived);
     }
   }
-  // Of one push all are received, of one all are sent, of one a part waits.
+  // All of one push is received, all of one is sent, and a part of one waits for credit.
   std::vector<Outgoing> leaving = SetView(2, 3);
   EXPECT_EQ(leaving.size(), 4u) << "of nine partitions, four are the credit";
   size_t left = 0;
@@ -281,7 +282,7 @@ class ExchangeUpdateViewTest : public ExchangeTest {
   ExchangeUpdateViewTest() : ExchangeTest(SyncConfig::ASP) {}
 };
 
-// Weights that come meanwhile are not those that it is a gradient of.
+// Weights that arrive meanwhile are not those that its gradient was computed with.
 TEST_F(ExchangeUpdateViewTest, APushCutAnewNamesTheVersionOfTheWeightsThatItIsOf) {
   const auto pull = [&](uint64_t clock, uint64_t first_version) {
     exchange_.Pull({0, Want::kAtLeast, clock, destination_}, now_);

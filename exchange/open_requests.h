@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_OPEN_REQUESTS_H_
 #define TUG_EXCHANGE_OPEN_REQUESTS_H_
 
@@ -7,15 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "exchange/requests.h"
+#include "blocks/requests.h"
 
 namespace tug {
 
-// The pushes and pulls of a worker that are open: a record of its requests and of its exchange's
-// events. A push is open from its request to PushCommitted, a pull to BlockPulled. Not thread-safe.
+// A worker's open pushes and pulls, recorded from its requests and its exchange's events. A push is
+// open from its request to PushCommitted, a pull to BlockPulled. Not thread-safe.
 class OpenRequests {
  public:
-  // Lowest and highest version of the parts of a block.
+  // Lowest and highest version among the partitions of a block.
   struct Versions {
     uint64_t lowest = 0;
     uint64_t highest = 0;
@@ -27,24 +28,25 @@ class OpenRequests {
   void OnPush(uint32_t block, uint32_t virtual_worker, absl::Time now);
   void OnPull(uint32_t block, absl::Time now);
   void OnEvent(BlockPulled event, absl::Time now);
-  // DATA_LOSS: a lane has lost the push, and the worker its gradient.
+  // DATA_LOSS: a lane has lost the push after the worker freed its gradient.
   absl::Status OnEvent(const PushCommitted& event, absl::Time now);
   void OnEvent(const PushReceived& event);
   void OnEvent(const PushDeferred& event);
-  // The pull of the block is closed, and its result is not wanted.
+  // Discards the result of the block's last, closed pull.
   void Forget(uint32_t block);
 
   bool HasOpenPull(uint32_t block) const { return pulls_[block].open > 0; }
-  // No pull of the block is open, and the last one was for `clock` or later.
+  // True if no pull of the block is open and the last one was for `clock` or later.
   bool IsPulled(uint32_t block, uint64_t clock) const;
   // REQUIRES: IsPulled.
   Versions PulledVersions(uint32_t block) const { return pulls_[block].pulled->versions; }
-  // Where the newest pull left the weights, if not in its destination; empty on a second call.
+  // Moves out the weights of the newest pull, if it left them in place; empty on a second call.
   InPlaceWeights TakeInPlace(uint32_t block);
   bool IsCommitted(uint32_t block, uint32_t virtual_worker) const {
     return Find(block, virtual_worker).open == 0;
   }
-  // With frees_gradients: lanes have received all pushes; a lane has no memory for one of them.
+  // With frees_gradients: whether lanes have received all pushes; whether a lane has deferred an
+  // unreceived one for lack of memory.
   bool IsReceived(uint32_t block, uint32_t virtual_worker) const {
     return Find(block, virtual_worker).unreceived == 0;
   }
@@ -62,8 +64,8 @@ class OpenRequests {
     Versions versions;
   };
   struct Pulls {
-    uint32_t open = 0;             // pulls whose event is missing; only that of the last one counts
-    std::optional<Pulled> pulled;  // none while a pull is open
+    uint32_t open = 0;             // pulls without an event yet; only the last one's event counts
+    std::optional<Pulled> pulled;  // empty while a pull is open
     InPlaceWeights in_place;
   };
   struct Pushes {
@@ -79,9 +81,9 @@ class OpenRequests {
   const bool frees_gradients_;
   std::vector<Pulls> pulls_;                 // by block
   std::vector<std::vector<Pushes>> pushes_;  // by block and virtual worker
-  uint64_t open_ = 0;                        // pushes and pulls
+  uint64_t open_ = 0;                        // pushes and pulls without an event yet
   absl::Time open_since_;
-  absl::Duration open_time_;  // of closed intervals
+  absl::Duration open_time_;  // total of the closed intervals
 };
 
 }  // namespace tug

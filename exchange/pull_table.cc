@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/pull_table.h"
 
 #include <algorithm>
@@ -6,15 +7,15 @@
 
 #include "base/check.h"
 #include "base/elapsed.h"
-#include "exchange/exchange_header.h"
-#include "exchange/weights_payload.h"
+#include "blocks/exchange_header.h"
+#include "blocks/weights_payload.h"
 #include "kernels/bf16.h"
 
 namespace tug {
 namespace {
 
-constexpr uint32_t kAsInt8 = 1;  // of the chooser's methods
-// A lane encodes for each worker that asks, and that takes about as long as decoding.
+constexpr uint32_t kAsInt8 = 1;  // index of INT8 among the chooser's methods
+// The lane encodes once per requesting worker, which takes about as long as decoding: counts both.
 constexpr double kBothEnds = 2;
 
 std::optional<CodecChooser> ChooserOf(CommConfig::Format pull_format) {
@@ -139,7 +140,8 @@ void PullTable::Send(const OpenPull& pull, uint32_t partition) {
     EncodeRunList(runs, list.bytes);
     payload = std::move(list.lease);
   }
-  // Rows that are wanted differ by worker, and what is newest by the moment.
+  // Only exact pulls of whole partitions go to the cache: wanted rows differ between workers, and
+  // the newest version changes continually.
   const bool from_owner = header.codec == Codec::kRuns || header.want != Want::kExact;
   const uint32_t lane =
       from_owner ? part.lane : pull.plan->pull_lane(pull.request.block, partition);
@@ -177,9 +179,9 @@ void PullTable::OnWeights(const Message& message, absl::Time now) {
   if (--pull->missing == 0) Complete(*pull);
 }
 
-// Where no version tells, an answer to the pull of the clock before may be of any version: one that
-// lacks this worker's own pushes, or runs further ahead of the slowest than may be. So may one to a
-// pull for other virtual workers, whom this worker no longer carries.
+// If versions do not identify clocks, a reply is matched by its clock and virtual workers. A late
+// reply to an earlier pull, or to a pull for virtual workers that have moved away, may lack this
+// worker's own pushes or be too far ahead of the slowest worker.
 bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) const {
   if (const std::optional<uint64_t> version = options_.mode.VersionAt(request.clock)) {
     return request.want == Want::kExact ? weights.version == *version : weights.version >= *version;
@@ -189,7 +191,7 @@ bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) c
          weights.virtual_worker_count == request.virtual_workers.count;
 }
 
-// Also of weights that nothing waits for: they have left the lane's queue to us.
+// Also acknowledges weights that no pull waits for: they still hold the lane's credit.
 void PullTable::SayReceived(const WireHeader& weights) {
   WireHeader header;
   header.kind = MessageKind::kWeightsReceived;
@@ -202,7 +204,7 @@ void PullTable::SayReceived(const WireHeader& weights) {
 
 void PullTable::TraceArrival(const OpenPull& pull, const Message& message, int64_t arrived_ns) {
   const WireHeader& header = message.header;
-  if (header.version == 0) return;  // no push has made it
+  if (header.version == 0) return;  // initial weights, not made by a push
   TraceEvent event{.kind = TraceKind::kPull,
                    .block = header.block,
                    .first_segment = header.first_segment,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_PULL_TABLE_H_
 #define TUG_EXCHANGE_PULL_TABLE_H_
 
@@ -8,99 +9,100 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "exchange/codec_chooser.h"
-#include "exchange/partition_plan.h"
-#include "exchange/requests.h"
-#include "exchange/segment_table.h"
-#include "exchange/segment_versions.h"
-#include "exchange/send_buffers.h"
-#include "exchange/weight_changes.h"
+#include "base/memory/send_buffers.h"
+#include "blocks/partition_plan.h"
+#include "blocks/requests.h"
+#include "blocks/segment_table.h"
+#include "blocks/segment_versions.h"
+#include "blocks/weight_changes.h"
+#include "exchange/encode/codec_chooser.h"
 
 namespace tug {
 
-// The pulls of an exchange that are not complete, at most one a block. A partition's weights are
-// written into the destination as they arrive, or held where they are (PullRequest::allow_in_place)
-// until the block is complete: if then all are held and adjoin, they stay there, else those held
-// are copied. What is not answered is asked for again.
+// Incomplete pulls of an exchange, at most one per block. A partition's weights are copied to the
+// destination on arrival, or held in place (PullRequest::allow_in_place) until the block is
+// complete. If all are then held and contiguous, they stay in place; else the held ones are copied.
+// Pulls without a reply are resent.
 //
-// With pull_format PULL_AUTO every partition is asked for as what takes least time from its lane,
-// FP32 or INT8 (codec_chooser.h).
+// With pull_format PULL_AUTO, each partition is requested in the format that is fastest from its
+// lane, FP32 or INT8 (encode/codec_chooser.h).
 //
-// A message costs the same however many partitions are open, and allocates nothing once the tables
-// have grown (but for runs, and the leases handed out). Not thread-safe.
+// The cost of a message does not depend on the number of open partitions. Allocates nothing once
+// the tables have grown, except for ranges and leases handed out. Not thread-safe.
 class PullTable {
  public:
-  // `plan` may be made to point at another one: pulls that are added then are cut by that.
-  // REQUIRES: all references outlive the table.
+  // `plan` may be pointed at another plan, which applies to pulls added afterwards. REQUIRES: all
+  // references outlive the table.
   PullTable(const ExchangeOptions& options, const SegmentTable& table,
             const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
             SendBuffers& buffers, SegmentVersions& versions, ExchangeCounters& counters);
 
-  // In place of the block's open pull, if there is one.
+  // Replaces the block's open pull, if any.
   void Add(PullRequest request, absl::Time now);
   void GiveUp(uint32_t block);
   void OnWeights(const Message& message, absl::Time now);
-  // Of the view before: they are asked for again, but hold the lane's credit.
+  // Acknowledges weights sent in the previous view: the pull is resent anyway, but they hold the
+  // lane's credit.
   void OnOldWeights(const WireHeader& header) {
     if (header.ack_id != 0) SayReceived(header);
   }
   void OnTick(absl::Time now);
-  // As OnTick, of all pulls, whether or not it is time.
+  // Resends all open pulls, due or not.
   void AskForAllAgain(absl::Time now);
-  // The plan's lanes are others: all pulls are cut by it and asked for as a whole, since what has
-  // come was cut in another way.
+  // The plan's lanes have changed: partitions all open pulls by it and requests them whole, since
+  // what has arrived was partitioned differently.
   void CutAllAgain(absl::Time now);
 
   bool IsOpen(uint32_t block) const { return pulls_[block].missing > 0; }
-  // Whether no part of the block's newest pull has come. REQUIRES: it is open.
+  // Whether nothing has arrived for the block's newest pull. REQUIRES: it is open.
   bool HasNothingOf(uint32_t block) const;
 
   void KeepLanes(std::span<const uint32_t> lanes);
-  // With PULL_AUTO: by lane, what is chosen of FP32 (0) and INT8 (1). Else empty.
+  // With PULL_AUTO: the choice for each lane, FP32 (0) or INT8 (1). Else empty.
   std::vector<CodecChooser::Chosen> chosen() const;
 
  private:
   enum class State : uint8_t { kUnwanted, kMissing, kCopied, kHeld };
   struct OpenPull {
     PullRequest request;
-    std::shared_ptr<const PartitionPlan> plan;  // that it was cut by; none before the first pull
-    std::vector<State> partitions;              // as the plan's
-    std::vector<Codec> codecs;                  // of those that come whole
-    std::vector<Lease> held;                    // where kHeld
-    uint32_t missing = 0;                       // partitions; 0: not open
-    uint64_t version = 0;                       // lowest that has arrived
-    uint64_t newest = 0;                        // highest
-    absl::Time due;                             // when what is missing is asked for again
-    absl::Time asked;                           // read with PULL_AUTO
-    bool first = true;                          // of the block: its memory is new
-    int64_t asked_ns = 0;                       // where the job is traced
+    std::shared_ptr<const PartitionPlan> plan;  // of this pull; null before the first one
+    std::vector<State> partitions;              // by the plan's partitions
+    std::vector<Codec> codecs;                  // for partitions requested whole
+    std::vector<Lease> held;                    // payloads in state kHeld
+    uint32_t missing = 0;                       // missing partitions; 0: not open
+    uint64_t version = 0;                       // lowest version that has arrived
+    uint64_t newest = 0;                        // highest version that has arrived
+    absl::Time due;                             // when missing partitions are requested again
+    absl::Time asked;                           // used with PULL_AUTO
+    bool first = true;                          // the block's first pull: its memory is untouched
+    int64_t asked_ns = 0;                       // used when the job is traced
   };
 
   static std::span<const Partition> PartsOf(const OpenPull& pull) {
     return pull.plan->of_block(pull.request.block);
   }
-  // How a partition is asked for, and so how it comes; `runs` are the wanted ones, clipped.
+  // Format in which a partition is requested and arrives; `runs`: the wanted ranges, clipped to it.
   Codec CodecOf(const OpenPull& pull, uint32_t partition, std::span<const ElementRun> runs) const;
-  // Of a partition that comes whole.
+  // Format of a partition requested whole.
   Codec ChooseCodec(const PullRequest& request, const Partition& part);
   ElementRuns WantedRuns(const PullRequest& request, const Partition& part) const;
-  // Cuts its request by the plan and sends it.
+  // Partitions the request by the plan and sends it.
   void Ask(OpenPull& pull, absl::Time now);
   void Send(const OpenPull& pull, uint32_t partition);
-  // To the lane, whose credit it returns.
+  // Acknowledges weights to the lane, which returns its credit.
   void SayReceived(const WireHeader& weights);
-  // Whether weights are those that were asked for, not late ones of an earlier pull.
+  // Whether the weights answer this request, not an earlier pull.
   bool Answers(const PullRequest& request, const WireHeader& weights) const;
-  // False if the payload is not what was asked for.
+  // False if the payload does not match the request.
   bool Take(OpenPull& pull, uint32_t partition, const Message& message);
-  // A partition's weights from where they arrived into the destination.
+  // Copies a partition's payload to the destination.
   void Copy(const OpenPull& pull, uint32_t partition, const Lease& payload) const;
-  // As Copy, and with PULL_AUTO measures it.
+  // Like Copy; with PULL_AUTO also measures the time.
   void CopyArrived(const OpenPull& pull, uint32_t partition, const Lease& payload);
-  // Of one that comes whole.
+  // Payload size of a partition sent whole.
   size_t PayloadBytes(Codec codec, const Partition& part) const;
   void Complete(OpenPull& pull);
-  // A partition came at `arrived_ns`, and has been taken.
+  // Traces a partition that arrived at `arrived_ns` and has been stored.
   void TraceArrival(const OpenPull& pull, const Message& message, int64_t arrived_ns);
   void AskAgain(OpenPull& pull, absl::Time now);
   bool IsInOnePiece(const OpenPull& pull) const;
@@ -113,10 +115,10 @@ class PullTable {
   SegmentVersions& versions_;
   ExchangeCounters& counters_;
   const absl::Duration resend_after_;
-  const Codec codec_;  // of partitions that come whole; with PULL_AUTO kNone
+  const Codec codec_;  // for partitions requested whole; kNone with PULL_AUTO
   std::optional<CodecChooser> chooser_;
   std::vector<OpenPull> pulls_;       // by block
-  std::optional<HeldWeights> holds_;  // with pulls of changes
+  std::optional<HeldWeights> holds_;  // with pull_format CHANGES
 };
 
 }  // namespace tug

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/push_payloads.h"
 
 #include <utility>
 
 #include "base/elapsed.h"
-#include "exchange/exchange_header.h"
+#include "blocks/exchange_header.h"
 
 namespace tug {
 

@@ -1,49 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_PUSH_PAYLOADS_H_
 #define TUG_EXCHANGE_PUSH_PAYLOADS_H_
 
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "exchange/push_encoder.h"
-#include "exchange/requests.h"
-#include "exchange/send_buffers.h"
+#include "base/memory/send_buffers.h"
+#include "blocks/requests.h"
+#include "exchange/encode/push_encoder.h"
 #include "exchange/uncommitted_pushes.h"
 
 namespace tug {
 
-// What crosses the network of each partition of a push: as it lies, its runs, or frames, which are
-// made when it is sent first and kept for repeats.
+// Network payloads of a push's partitions: FP32 in place, ranges, or frames. Frames are made at the
+// first send and kept for resends.
 //
-// With comm.push_codec.auto it is seen only when a partition is encoded whether there is anything
-// to encode; and the answers to what is sent tell how fast the links are. One that is sent to tell
-// it (a probe) is answered, or sent again, before anything else is encoded, which would keep the
-// answer from being seen. Not thread-safe.
+// With comm.push_codec.auto, whether a partition has anything to encode is known only when it is
+// encoded, and acknowledgements measure the rates of links. A partition sent to measure a rate (a
+// probe) is acknowledged, or resent, before anything else is encoded: encoding would delay reading
+// the acknowledgement. Not thread-safe.
 class PushPayloads {
  public:
-  // REQUIRES: all references outlive it.
+  // REQUIRES: all references outlive this object.
   PushPayloads(const ExchangeOptions& options, PushEncoder& encoder, SendBuffers& buffers,
                ExchangeCounters& counters)
       : options_(options), encoder_(encoder), buffers_(buffers), counters_(counters) {}
 
-  // Chooses the codec of a partition that was just cut, and its bytes at most.
+  // Chooses the codec of a new partition and the upper bound on its bytes.
   void Choose(OpenPush& push, uint32_t partition) const;
-  // Makes its frames, if it is to have any and has none yet.
+  // Makes the partition's frames, if it needs any and has none yet.
   void Encode(OpenPush& push, uint32_t partition);
-  // The same of all partitions that have not been sent.
+  // Calls Encode for all unsent partitions.
   void EncodeUnsent(OpenPush& push);
-  // REQUIRES: Encode.
+  // REQUIRES: Encode was called for it.
   Lease PayloadOf(const OpenPush& push, uint32_t partition);
-  // Nobody wants its frames any more.
+  // Frees its frames; they are no longer needed.
   void LetGo(OpenPush& push, uint32_t partition);
 
-  // With `auto`: it is about to leave; it has arrived.
+  // With `auto`: record that it is about to be sent; that it has arrived.
   void OnSending(OpenPush& push, uint32_t partition, absl::Time now);
   void OnArrived(OpenPush& push, uint32_t partition, absl::Time now);
-  // Nothing is learned of its next answer: it is not known which sending that answers.
+  // Takes no sample from its next acknowledgement: it is unknown which send that acknowledges.
   void Forget(PartitionPush& part);
-  // Nothing more is heard of what is on its way.
+  // Messages in flight will not be acknowledged.
   void RestartLinks();
-  // A probe is not answered: nothing else is to leave.
+  // A probe is not acknowledged yet: do not send anything else.
   bool probing() const { return probing_; }
 
  private:

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/push_table.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "exchange/exchange_header.h"
+#include "blocks/exchange_header.h"
 
 namespace tug {
 namespace {
 
-// Of the weights that a part of a push is a gradient of, from those of the parts that the push was
-// cut into before.
+// Lowest weights version that the gradient of `part` was computed with, from the versions of the
+// partitions that the push had before.
 uint64_t LowestVersion(std::span<const Partition> plan, std::span<const PartitionPush> pushes,
                        const Partition& part) {
   uint64_t lowest = kWhateverVersion;
@@ -21,7 +22,7 @@ uint64_t LowestVersion(std::span<const Partition> plan, std::span<const Partitio
   return lowest;
 }
 
-// What traces are told of a partition: it comes into the queue; leaves it; is answered.
+// Trace events of a partition: queued, sent, answered.
 void TraceQueued(const TraceTrack* track, PartitionPush& part) {
   if (track != nullptr) part.queued_ns = track->NowNs();
 }
@@ -70,7 +71,7 @@ void PushTable::Add(PushRequest request, absl::Time now) {
                       [&](OpenPush& other) { payloads_.EncodeUnsent(other); });
   }
   const std::optional<uint64_t> version = options_.mode.VersionAt(request.clock);
-  // Now: when its turn comes, weights of a later version may be here.
+  // Records the version now: later weights may have arrived when the push is sent.
   Cut(pushes_.Open(std::move(request)), [&](const Partition& part) {
     return version.has_value() ? *version : versions_.Lowest(part);
   });
@@ -116,7 +117,7 @@ void PushTable::SendQueued(absl::Time now) {
     part.state = State::kSent;
     TraceSending(options_.trace, push, partition);
     payloads_.Encode(push, partition);
-    // What `auto` chooses may be a hundredth of what it might have chosen.
+    // The payload that `auto` chose may be a hundredth of its upper bound.
     if (options_.comm.push_codec().has_auto_()) queue_.Shrink(part.ticket, part.payload_bytes());
     payloads_.OnSending(push, partition, now);
     Send(push, partition, now);
@@ -158,8 +159,8 @@ void PushTable::StartWaiting(PartitionPush& part, absl::Time now) {
   next_due_ = std::min(next_due_, part.due);
 }
 
-// Of several of a block, those but the newest are encoded already (Add), so the order is that of
-// their residuals.
+// Among several pushes of a block, all except the newest are encoded already (Add), so residuals
+// stay in order.
 void PushTable::EncodeAllOf(uint32_t virtual_worker) {
   for (uint32_t block = 0; block < plan_->num_blocks(); ++block) {
     pushes_.ForEachOf(block, virtual_worker, [&](OpenPush& push) { payloads_.EncodeUnsent(push); });
@@ -219,7 +220,7 @@ bool PushTable::Advance(OpenPush& push, uint32_t partition, MessageKind answer, 
       ++counters_.dropped;
       if (!push.lost) encoder_.Restore(push.request, push.PartOf(partition), push.encoded);
       [[fallthrough]];
-    case MessageKind::kCommitted:  // says received too, should that answer be lost
+    case MessageKind::kCommitted:  // implies kReceived, which may have been lost
       part.state = State::kCommitted;
       queue_.Committed(part.ticket);
       --push.uncommitted;
@@ -236,7 +237,7 @@ bool PushTable::Advance(OpenPush& push, uint32_t partition, MessageKind answer, 
         return true;
       }
       if (before != State::kSent) return false;
-      SendAgain(push, partition, now);  // kDeferred was overtaken or lost: it holds its credit
+      SendAgain(push, partition, now);  // kDeferred is late or lost: it still holds credit
       return true;
     default:
       return false;
@@ -280,9 +281,9 @@ void PushTable::OnTick(absl::Time now) {
       PartitionPush& part = push.partitions[p];
       if (!part.unanswered()) continue;
       if (now >= part.due) {
-        // A received push may wait long for a straggler: ever fewer repeats, not one an interval.
-        // With a bound: while one partition waits all others of the step reach the same patience,
-        // and each answer that is lost then costs as much.
+        // A received push may wait long for a straggler, so repeats become rarer. The patience is
+        // bounded: while one partition waits, all others of the step reach the same patience, and
+        // each lost reply then costs that long.
         part.patience = std::min(part.patience * 2, kMostPatience * resend_after_);
         Repeat(push, p, now);
       }
@@ -308,7 +309,8 @@ void PushTable::SendAllAgain(absl::Time now) {
   SendQueued(now);
 }
 
-// Lanes that are not short have deferred a push because it overtook another one: it queues again.
+// A lane that is not short of memory has deferred the push because it was out of order: it queues
+// again.
 void PushTable::Repeat(OpenPush& push, uint32_t partition, absl::Time now) {
   PartitionPush& part = push.partitions[partition];
   ++counters_.resent;
@@ -317,12 +319,12 @@ void PushTable::Repeat(OpenPush& push, uint32_t partition, absl::Time now) {
   } else if (part.state == State::kReceived && options_.frees_gradients) {
     SendHeader(MessageKind::kPushAsked, push, partition, now);
   } else {
-    SendAgain(push, partition, now);  // credit is held, or has returned, as before
+    SendAgain(push, partition, now);  // its credit stays as it was: held or returned
   }
 }
 
-// What is received may have been announced only, and has no frames yet: the lane has it of the
-// worker that carried the virtual worker before.
+// A received partition may only have been announced and have no frames yet: the lane has it from
+// the virtual worker's previous worker.
 void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
   payloads_.Encode(push, partition);
   Send(push, partition, now);
@@ -331,7 +333,7 @@ void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
 
 void PushTable::QueueAgain(PartitionPush& part) {
   part.state = State::kWanted;
-  if (part.sent_ns > 0) TraceQueued(options_.trace, part);  // else it is queued since it was pushed
+  if (part.sent_ns > 0) TraceQueued(options_.trace, part);  // else it has been queued since Add
   queue_.EnqueueAgain(part.ticket);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_STEP_GATE_H_
 #define TUG_EXCHANGE_STEP_GATE_H_
 
@@ -5,36 +6,36 @@
 #include <span>
 #include <vector>
 
-#include "exchange/control_board.h"
+#include "control/control_board.h"
 
 namespace tug {
 
-// The coordinator's orders on the steps of a worker's virtual workers, and the rules by which they
-// pass the gate. Every worker keeps to them, a program of its own too.
+// The coordinator's orders on steps, for the virtual workers of a worker, and the rules by which
+// steps may begin. All workers follow them, external ones too.
 struct StepGate {
-  bool paused = true;          // no further step begins before it is known where steps end
-  uint64_t final_version = 0;  // 0: not known
-  // The clocks at which virtual workers end, by index among those carried, and the largest of the
-  // job's. Empty: not known.
+  bool paused = true;          // no step begins until the final clocks are known
+  uint64_t final_version = 0;  // 0: unknown
+  // End clocks of the virtual workers, by index among those of this worker, and the largest end
+  // clock of the job. Empty: unknown.
   std::vector<uint64_t> final_clocks = {};
   uint64_t last_clock = 0;
 
-  // Whether it is known where virtual workers end.
+  // Whether the end clocks are known.
   bool FinalKnown() const { return !final_clocks.empty(); }
-  // Whether a virtual worker, by index among those carried, takes no step at `clock`.
+  // Whether a virtual worker, by index among those of this worker, has no step at `clock`.
   bool IsPastEnd(uint32_t index, uint64_t clock) const {
     return FinalKnown() && clock >= final_clocks[index];
   }
-  // Whether a step that is not past the end may begin. `steps`: train.steps, at which none begins
-  // before it is known where virtual workers end (coordinator/job_end.h).
+  // Whether a step before the end may begin. `steps`: train.steps; no step begins there until the
+  // end clocks are known (coordinator/progress/job_end.h).
   bool MayBegin(uint64_t clock, uint64_t steps) const {
     return FinalKnown() || !(paused || clock >= steps);
   }
 };
 
-// The gate for the virtual workers of `carried`. It stays shut before `go`: earlier orders already
-// name the job's final version. Where the orders name no clocks, that version is all virtual
-// workers' last clock.
+// Gate for the virtual workers in `carried`. Closed before `go`, even though earlier orders already
+// name the job's final version. If the orders have no end clocks, every virtual worker ends at the
+// final version.
 StepGate GateOf(const ControlBoard::Orders& orders, std::span<const uint32_t> carried);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exchange/uncommitted_pushes.h"
 
 #include "base/check.h"
@@ -64,11 +65,11 @@ std::optional<UncommittedPushes::Found> UncommittedPushes::Find(const WireHeader
   return Found{place, *partition};
 }
 
-// What has furthest to go of it.
+// The least advanced state of the block's partitions.
 Awaited UncommittedPushes::AwaitedOf(uint32_t block) const {
   Awaited furthest = Awaited::kNothing;
   const auto see = [&](Awaited awaited) {
-    // In this order a smaller one is further from its end.
+    // Smaller values are less advanced.
     if (furthest == Awaited::kNothing || awaited < furthest) furthest = awaited;
   };
   for (uint32_t virtual_worker = 0; virtual_worker < heads_[block].size(); ++virtual_worker) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_EXCHANGE_UNCOMMITTED_PUSHES_H_
 #define TUG_EXCHANGE_UNCOMMITTED_PUSHES_H_
 
@@ -8,16 +9,16 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "blocks/partition_plan.h"
+#include "blocks/requests.h"
 #include "exchange/awaited.h"
-#include "exchange/link_rate.h"
-#include "exchange/partition_plan.h"
-#include "exchange/push_encoder.h"
-#include "exchange/requests.h"
+#include "exchange/encode/link_rate.h"
+#include "exchange/encode/push_encoder.h"
 #include "scheduler/credit_queue.h"
 
 namespace tug {
 
-// A partition of a push that is not committed (push_table.h).
+// A partition of an uncommitted push (push_table.h).
 struct PartitionPush {
   enum class State : uint8_t {
     kQueued,
@@ -30,42 +31,42 @@ struct PartitionPush {
   };
   State state = State::kQueued;
   Codec codec = Codec::kNone;
-  CreditQueue::Ticket ticket = 0;  // until it is committed
-  uint64_t bytes = 0;              // of the payload at most: what it takes of the credit
-  Lease frames;                    // kFrames: the payload, once it is encoded
+  CreditQueue::Ticket ticket = 0;  // until committed
+  uint64_t bytes = 0;              // upper bound on the payload; its credit
+  Lease frames;                    // kFrames: the payload, once encoded
   LinkRate::Sent sent = {};        // with comm.push_codec.auto
-  bool probes = false;             // not answered: it is sent to tell the rate of its link
-  uint64_t version = 0;            // of the weights that it is a gradient of
-  absl::Time due;                  // when it is sent again
-  absl::Duration patience;         // from the last sending to `due`
-  // Where the job is traced: when it came into the queue, and left it.
+  bool probes = false;             // sent as a probe of its link's rate, not acknowledged yet
+  uint64_t version = 0;            // of the weights that the gradient was computed with
+  absl::Time due;                  // time of the next resend
+  absl::Duration patience;         // time from the last send to `due`
+  // When the job is traced: when it was queued, and sent.
   int64_t queued_ns = 0;
   int64_t sent_ns = 0;
 
-  // Its turn is still to come, or to come again.
+  // Waits for its turn, for the first time or again.
   bool unsent() const {
     return state == State::kQueued || state == State::kAnnounced || state == State::kDeferred ||
            state == State::kWanted;
   }
-  // Neither waits for its turn nor is committed: the lane is to say something of it.
+  // A reply from the lane is due: neither waiting for its turn nor committed.
   bool unanswered() const {
     return state != State::kQueued && state != State::kWanted && state != State::kCommitted;
   }
-  // Of the payload. REQUIRES: it has been sent, or is about to be.
+  // Actual payload size. REQUIRES: it has been sent, or is about to be.
   uint64_t payload_bytes() const { return codec == Codec::kFrames ? frames.size_bytes() : bytes; }
 };
 
-// A push that is not committed: a place in the table, used again by later ones.
+// An uncommitted push: a slot of the table, reused by later ones.
 struct OpenPush {
   PushRequest request;
-  std::shared_ptr<const PartitionPlan> plan;  // that it was cut by
-  std::vector<PartitionPush> partitions;      // as the plan's
+  std::shared_ptr<const PartitionPlan> plan;  // the plan that it was partitioned by
+  std::vector<PartitionPush> partitions;      // by the plan's partitions
   EncodedPush encoded;
-  uint32_t uncommitted = 0;  // partitions; 0: the place is free
-  uint32_t unreceived = 0;   // partitions that are neither received nor committed
-  bool dropped = false;      // a partition at least
-  bool lost = false;         // the same, with frees_gradients
-  uint32_t next = 0;         // another open push of the same block and virtual worker
+  uint32_t uncommitted = 0;  // partitions; 0: the slot is free
+  uint32_t unreceived = 0;   // partitions neither received nor committed
+  bool dropped = false;      // at least one partition was dropped
+  bool lost = false;         // with frees_gradients: dropped means lost
+  uint32_t next = 0;         // slot of the next open push of the same block and virtual worker
 
   const Partition& PartOf(uint32_t partition) const {
     return plan->of_block(request.block)[partition];
@@ -73,15 +74,15 @@ struct OpenPush {
   TraceEvent EventOf(TraceKind kind, uint32_t partition) const;
 };
 
-// Which pushes are open, found by what answers name: block, virtual worker and clock.
+// Open pushes, indexed by the fields of a reply: block, virtual worker and clock.
 class UncommittedPushes {
  public:
   explicit UncommittedPushes(uint32_t blocks) : heads_(blocks) {}
 
-  // Takes a place, whose partitions are the caller's to fill. REQUIRES: none of the same block,
-  // virtual worker and clock is open.
+  // Allocates a slot and returns its index; the caller fills the partitions. REQUIRES: no open push
+  // of the same block, virtual worker and clock.
   uint32_t Open(PushRequest request);
-  // The place is free.
+  // Frees the slot.
   void Close(uint32_t place);
   OpenPush& at(uint32_t place) { return *places_[place]; }
   size_t open() const { return open_; }
@@ -90,10 +91,10 @@ class UncommittedPushes {
     uint32_t place = 0;
     uint32_t partition = 0;
   };
-  // The header comes from outside.
+  // Finds the partition that a reply refers to. `header` is untrusted.
   std::optional<Found> Find(const WireHeader& header) const;
 
-  // `see(place, push)` may close it.
+  // `see(place, push)` may close the push.
   template <typename See>
   void ForEach(const See& see) {
     for (uint32_t place = 0; place < places_.size(); ++place) {
@@ -108,7 +109,7 @@ class UncommittedPushes {
     }
   }
 
-  // Of the block's pushes; kNothing: all are committed. Looks at each of their partitions.
+  // State of the block's pushes; kNothing: all are committed. Cost: linear in their partitions.
   Awaited AwaitedOf(uint32_t block) const;
 
  private:
@@ -121,7 +122,7 @@ class UncommittedPushes {
 
   std::vector<std::unique_ptr<OpenPush>> places_;
   std::vector<uint32_t> free_places_;
-  std::vector<std::vector<uint32_t>> heads_;  // by block and virtual worker: place
+  std::vector<std::vector<uint32_t>> heads_;  // by block and virtual worker: first slot
   size_t open_ = 0;
 };
 

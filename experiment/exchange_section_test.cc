@@ -1,13 +1,14 @@
-#include "experiment/exchange_section.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/sections/exchange_section.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "experiment/exchange_charts.h"
-#include "experiment/exchange_points.h"
+#include "experiment/charts/well_formed.h"
 #include "experiment/experiment_report.h"
-#include "experiment/well_formed.h"
+#include "experiment/sections/exchange_charts.h"
+#include "experiment/sections/exchange_points.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -53,8 +54,8 @@ ExperimentResults Planned(const std::string& text = kFile) {
   return results;
 }
 
-// Models of 4 and 16 MB; steps a tenth longer than one phase after the other, a millisecond more in
-// each further repeat; links with 5% more bytes.
+// Models of 4 and 16 MB. Steps take a tenth longer than one phase after the other, and a
+// millisecond more in each repeat; links carry 5% more bytes than the formula.
 void TakeRuns(ExperimentResults& results, size_t number) {
   const PlannedCase& one = results.plan.cases[number];
   const ExchangeCase exchange = ExchangeCaseOf(one.config).value_or(ExchangeCase{});
@@ -80,7 +81,7 @@ void TakeRuns(ExperimentResults& results, size_t number) {
       .weights = part, .optimizer = 2 * part, .sums = part, .predicted = 4 * part + 1'230'000};
   results.courses[number].figures = RunFigures{
       .nodes = {{.node_id = 1, .server = true, .held = of_server},
-                {.node_id = 2, .server = true, .held = {.weights = 1}},  // of one that left early
+                {.node_id = 2, .server = true, .held = {.weights = 1}},  // of a server that left
                 {.node_id = 3, .server = false, .held = of_worker}}};
 }
 

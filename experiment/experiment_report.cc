@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "experiment/experiment_report.h"
 
 #include <algorithm>
@@ -9,29 +10,29 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/xml_text.h"
-#include "experiment/error_panels.h"
-#include "experiment/exchange_section.h"
-#include "experiment/loss_panels.h"
-#include "experiment/markdown_table.h"
-#include "experiment/report_page.h"
-#include "experiment/scheduling_section.h"
-#include "experiment/sync_section.h"
-#include "experiment/verdicts.h"
-#include "experiment/worker_timeline_svg.h"
+#include "experiment/charts/error_panels.h"
+#include "experiment/charts/loss_panels.h"
+#include "experiment/charts/markdown_table.h"
+#include "experiment/charts/report_page.h"
+#include "experiment/charts/worker_timeline_svg.h"
+#include "experiment/results/verdicts.h"
+#include "experiment/sections/exchange_section.h"
+#include "experiment/sections/scheduling_section.h"
+#include "experiment/sections/sync_section.h"
 
 namespace tug {
 namespace {
 
 constexpr size_t kTimelineSteps = 4;
 
-// The labels of all axes but those that a figure shows: what a panel is of.
+// Labels of all axes except those that a figure shows: the title of a panel.
 std::string PanelTitle(const ExperimentPlan& plan, const PlannedFigure& figure,
                        const PlannedCase& one) {
   return NamedValues(plan, one,
                      [&](size_t axis) { return axis != figure.over && axis != figure.by; });
 }
 
-// Of a title, the panel; panels are in the order of cases.
+// Finds or adds the panel with a title. Panels are in the order of cases.
 ErrorPanel& PanelOf(ErrorPicture& picture, const std::string& title, const ExperimentPlan& plan,
                     const PlannedFigure& figure) {
   for (ErrorPanel& panel : picture.panels) {
@@ -76,7 +77,7 @@ ErrorPicture PictureOf(const ExperimentResults& results, const PlannedFigure& fi
   return picture;
 }
 
-// What all workers have pushed and pulled by the end of a step, payloads alone.
+// MB that all workers have pushed and pulled by the end of a step, payloads only.
 std::function<double(uint64_t step, double seconds)> MegabytesBy(const RunFigures& figures) {
   std::vector<std::pair<uint64_t, double>> sums = {{0, 0.0}};  // in order of steps
   for (const StepPoint& point : figures.steps) {
@@ -91,7 +92,8 @@ std::function<double(uint64_t step, double seconds)> MegabytesBy(const RunFigure
   };
 }
 
-// A row of panels for every combination of all axes but the first, whose values have a colour each.
+// A row of panels for every combination of all axes except the first, whose values have one colour
+// each.
 std::string Losses(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   const std::vector<std::string> names =
@@ -154,7 +156,7 @@ std::string Sections(const ExperimentResults& results) {
   return html;
 }
 
-// Of those that have tables or findings of their own.
+// Sections with tables or findings.
 std::string SectionsMarkdown(const ExperimentResults& results) {
   std::string text;
   for (const int section : results.plan.file.sections()) {
@@ -201,7 +203,7 @@ std::string MeaningsHtml(const ExperimentResults& results) {
   return ListHtml(texts);
 }
 
-// The command of every case in its first repeat, with the case's name.
+// Commands of all runs, by case.
 std::string CommandsHtml(const ExperimentResults& results) {
   std::string html;
   for (const PlannedCase& one : results.plan.cases) {

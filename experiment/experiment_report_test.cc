@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "experiment/experiment_report.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "experiment/well_formed.h"
+#include "experiment/charts/well_formed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -33,7 +34,7 @@ figures { measure: "step_time" over: "order" by: "workers" }
 warm_up_steps: 3
 )";
 
-// PRIORITY takes 0.8 of the time of FIFO, in repeats that are slower and slower.
+// PRIORITY takes 0.8 of FIFO's time; repeats become slower and slower.
 ExperimentResults Sample(uint32_t repeats) {
   ExperimentResults results;
   auto plan = PlanExperiment({.text = kFile, .name = "a", .repeats = repeats});
@@ -125,7 +126,7 @@ TEST(ExperimentReport, DrawsPanelsWithScalesOfTheirOwnAndAHatchedPart) {
   EXPECT_THAT(figures[0].text, AllOf(HasSubstr("Hatched: exposed_time"), HasSubstr("of its own")));
 }
 
-// Of two trainings the second one diverges.
+// The second of two trainings diverges.
 TEST(ExperimentReport, DrawsLossesAsFarAsTheyAreFinite) {
   ExperimentResults results = Sample(1);
   results.plan.file.add_sections(Experiment::LOSSES);

@@ -1,11 +1,12 @@
-#include "experiment/scheduling_section.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/sections/scheduling_section.h"
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "experiment/charts/well_formed.h"
 #include "experiment/experiment_report.h"
-#include "experiment/well_formed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,8 +38,8 @@ measures: "mean_step_time"
 sections: SCHEDULING
 )";
 
-// FIFO takes 200 ms, BYTESCHEDULER of a<b 100, AUTO 125, of c 250: in the second repeat, of all a
-// tenth more.
+// By model, "a<b" and "c": step times of FIFO, BYTESCHEDULER and AUTO. A tenth more in the second
+// repeat.
 constexpr double kMilliseconds[2][3] = {{200, 100, 125}, {200, 250, 200}};
 
 Timeline SomeTimeline() {
@@ -127,7 +128,7 @@ TEST(SchedulingSection, DrawsTimelinesAndTheBound) {
                     HasSubstr("the fluid schedule on the busiest link, 80.0 ms"),
                     HasSubstr("100 ms, 1.25 x bound, speed-up 2.00"),
                     HasSubstr("AUTO (32 KiB, credit 128 KiB)"), HasSubstr("class=\"bound\"")));
-  // 2 models of 8 MB over 23.91 MB/s, beside 100 ms.
+  // 2 models of 8 MB over 23.91 MB/s, compared with 100 ms.
   EXPECT_THAT(section, HasSubstr("669 ms for a step's bytes one way over the busiest link: 6.69 "
                                  "times as long"));
   EXPECT_THAT(ExperimentReportMarkdown(results, {}),

@@ -1,10 +1,11 @@
-#include "experiment/verdicts.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/results/verdicts.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "experiment/charts/well_formed.h"
 #include "experiment/experiment_report.h"
-#include "experiment/well_formed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -38,7 +39,7 @@ constexpr char kPays[] =
 constexpr char kLearns[] =
     "verdicts { measure: \"final_loss\" margin: -0.03 yes: \"as well\" no: \"not as well\" }\n";
 
-// `values`: of each case, by repeat.
+// `values`: by case, then by repeat.
 ExperimentResults Results(const std::string& more, const char* measure,
                           const std::vector<std::vector<double>>& values) {
   ExperimentResults results;

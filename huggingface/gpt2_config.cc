@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "huggingface/gpt2_config.h"
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/files/text_file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
 
 namespace tug {
 namespace {
@@ -12,9 +13,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kFileLimitBytes = 1 << 20;
-constexpr double kEpsilon = 1e-5;  // of our LayerNorm (kernels/layernorm.h)
+constexpr double kEpsilon = 1e-5;  // of LayerNorm (kernels/layernorm.h)
 
-// A config.json with the file's name for errors, and the defaults of GPT2Config.
+// A config.json with its path, for errors, and the defaults of GPT2Config.
 class Config {
  public:
   Config(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
@@ -26,7 +27,7 @@ class Config {
         absl::StrCat(path_, ": ", field, " is ", value, ", but ", what));
   }
 
-  // A field that may be missing or null.
+  // Whether a field exists and is not null.
   bool Has(const char* field) const { return json_.contains(field) && !json_.at(field).is_null(); }
 
   absl::StatusOr<uint32_t> Size(const char* field) const {
@@ -59,7 +60,7 @@ class Config {
 absl::StatusOr<ModelConfig::Activation> ReadActivation(const Config& config) {
   const Json name = config.Get("activation_function", "gelu_new");
   for (const char* tanh : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh"}) {
-    if (name == tanh) return ModelConfig::GELU;  // names of one function
+    if (name == tanh) return ModelConfig::GELU;  // all name the same function
   }
   if (name == "relu") return ModelConfig::RELU;
   return config.Bad("activation_function",

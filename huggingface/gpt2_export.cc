@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "huggingface/gpt2_export.h"
 
 #include <stdlib.h>
@@ -11,15 +12,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/file_writer.h"
+#include "base/files/file.h"
+#include "base/files/file_writer.h"
 #include "base/status_macros.h"
 #include "checkpoint/safetensors.h"
-#include "data/gpt2_files.h"
+#include "data/text/gpt2_files.h"
 #include "huggingface/gpt2_config.h"
 #include "huggingface/gpt2_weights.h"
-#include "model/finite_weights.h"
 #include "model/layout.h"
+#include "model/transformer/finite_weights.h"
 
 namespace tug {
 namespace {
@@ -55,7 +56,7 @@ absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string&
   }
   ASSIGN_OR_RETURN(SafetensorsWriter writer,
                    SafetensorsWriter::Create(path, tensors, {{"format", "pt"}}));
-  // The tensors of a block lie one behind the other, so blocks are copied as they are.
+  // A block's tensors are contiguous and in order, so blocks are copied unchanged.
   const std::string where =
       absl::StrCat("the checkpoint of step ", checkpoint.manifest().version());
   std::vector<float> values;
@@ -75,7 +76,7 @@ absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string&
   return absl::OkStatus();
 }
 
-// The tables of a tokenizer that GPT-2's format can hold.
+// Tables of the tokenizer, if GPT-2's format can represent it.
 std::optional<BytePairTables> TablesOf(const DataConfig& data) {
   if (data.tokenizer() == DataConfig::BYTE) return ByteTables();
   BytePairTables tables;
@@ -86,9 +87,9 @@ std::optional<BytePairTables> TablesOf(const DataConfig& data) {
   return tables;
 }
 
-// tokenizer_config.json for transformers: without a class, its AutoTokenizer would take GPT-2's
-// tokenizer for a model of this type. LlamaTokenizer merges pairs; the other one follows the model
-// file, and transformers before version 5 refuses it.
+// tokenizer_config.json for transformers: without a class, its AutoTokenizer would use GPT-2's
+// tokenizer for a model of this type. LlamaTokenizer merges pairs; TokenizersBackend follows the
+// model file, and transformers before version 5 refuses it.
 std::string SentencePieceSettingsJson(const std::string& model_bytes, uint32_t context) {
   SentencePieceModel model;
   const bool merges = model.ParseFromString(model_bytes) &&
@@ -102,7 +103,7 @@ std::string SentencePieceSettingsJson(const std::string& model_bytes, uint32_t c
   return json.dump(2) + "\n";
 }
 
-// Returns what ExportedGpt2.tokenizer says.
+// Returns the text of ExportedGpt2.tokenizer.
 absl::StatusOr<std::string> WriteTokenizer(const JobConfig& job, const std::string& folder) {
   const DataConfig& data = job.data();
   if (const auto tables = TablesOf(data); tables.has_value()) {
@@ -143,8 +144,8 @@ absl::StatusOr<ExportedGpt2> WriteFolder(const CheckpointReader& checkpoint,
   return result;
 }
 
-// Writes a folder in `partial`, which is its user's alone, and moves it to `name`: its permissions
-// are those of any new folder.
+// Writes a folder inside `partial`, which only its owner can access, and moves it to `name`, so
+// that it has the permissions of any new folder.
 absl::StatusOr<ExportedGpt2> WriteAndMove(const CheckpointReader& checkpoint,
                                           const std::string& partial, const std::string& name) {
   const std::string inner = absl::StrCat(partial, "/", fs::path(name).filename().string());
@@ -167,7 +168,7 @@ absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) return FileError(error.value(), "create the folder", parent);
-  // A name nobody has, so that nothing of anybody's is deleted.
+  // A unique name, so that no existing folder is deleted.
   std::string partial = name + ".partial-XXXXXX";
   if (::mkdtemp(partial.data()) == nullptr) return FileError(errno, "create the folder", partial);
   auto result = WriteAndMove(checkpoint, partial, name);

@@ -1,4 +1,5 @@
-// Out: a checkpoint as a folder of Hugging Face.
+// SPDX-License-Identifier: Apache-2.0
+// Export: writes a checkpoint as a Hugging Face folder.
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors.h"
-#include "data/gpt2_files.h"
+#include "data/text/gpt2_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "huggingface/gpt2_config.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "huggingface/gpt2_weights.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ bool HasEqualValues(const TensorView& a, const TensorView& b) {
   return true;
 }
 
-// "h.3.attn.bias": where attention may look, which older versions of transformers saved.
+// Attention masks such as "h.3.attn.bias", saved by older versions of transformers.
 bool IsMask(const std::string& tensor) {
   return tensor.ends_with(".attn.bias") || tensor.ends_with(".attn.masked_bias");
 }
@@ -189,7 +190,7 @@ std::vector<std::string> Gpt2Weights::Unused(const BlockTable& blocks) const {
 void Gpt2Weights::ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end,
                             std::span<float> out) const {
   TUG_CHECK_EQ(out.size(), end - begin);
-  uint64_t tensor_begin = 0;  // in the block
+  uint64_t tensor_begin = 0;  // offset in the block
   for (const TensorSpec& tensor : block.tensors()) {
     const uint64_t tensor_end = tensor_begin + ElementCount(tensor);
     const uint64_t first = std::max(begin, tensor_begin);

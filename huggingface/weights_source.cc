@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "huggingface/weights_source.h"
 
 #include <algorithm>
@@ -8,13 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "data/gpt2_files.h"
+#include "config/field_path.h"
 #include "data/sampler.h"
+#include "data/text/gpt2_files.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "huggingface/gpt2_config.h"
-#include "model/finite_weights.h"
 #include "model/layout.h"
-#include "proto/field_path.h"
+#include "model/transformer/finite_weights.h"
 
 namespace tug {
 namespace {
@@ -22,14 +23,14 @@ namespace {
 constexpr uint64_t kCheckElements = uint64_t{1} << 20;
 constexpr size_t kMostNamed = 5;
 
-// What must be equal for two models to have the same weights.
+// Fields that determine the shapes and the use of a model's weights.
 constexpr const char* kFields[] = {
     "model.family", "model.norm",      "model.activation", "model.layers",
     "model.width",  "model.heads",     "model.mlp_width",  "model.context",
     "model.bias",   "model.tied_head", "model.vocabulary", "model.classes",
 };
 
-// " --set model.layers=12 --set ..." for what `there` sets and `here` has otherwise.
+// Flags such as " --set model.layers=12" that change `here` to `there` in every field that differs.
 absl::StatusOr<std::string> SetFlags(const JobConfig& there, const JobConfig& here) {
   std::string flags;
   for (const std::string path : kFields) {
@@ -40,7 +41,7 @@ absl::StatusOr<std::string> SetFlags(const JobConfig& there, const JobConfig& he
   return flags;
 }
 
-// A job whose model.vocabulary and model.classes say how many the model has.
+// Copies a job and sets model.vocabulary and model.classes to the actual sizes.
 JobConfig Sized(JobConfig job) {
   ModelConfig& model = *job.mutable_model();
   model.set_vocabulary(std::max(model.vocabulary(), job.data().resolved_symbols()));
@@ -52,7 +53,7 @@ JobConfig Sized(JobConfig job) {
 
 bool HasText(const DataConfig& data) { return data.random().samples() == 0; }
 
-// What to do about a text with more symbols than the model of `path` has.
+// Remedy for data with more symbols than the model of `path` has.
 std::string FewerSymbols(const std::string& path, bool is_gpt2, const DataConfig& data,
                          uint32_t symbols) {
   if (!HasText(data)) return absl::StrCat("give --set data.random.symbols=", symbols);
@@ -63,7 +64,7 @@ std::string FewerSymbols(const std::string& path, bool is_gpt2, const DataConfig
                       has_files ? path : "DIR, a folder with its tokenizer's files");
 }
 
-// Of classifiers of text: class for class the same labels.
+// Checks that two text classifiers have the same labels in the same order.
 absl::Status CheckLabels(const std::string& path, const JobConfig& there, const JobConfig& here) {
   if (there.model().family() != ModelConfig::ENCODER ||
       here.model().family() != ModelConfig::ENCODER || !HasText(there.data()) ||
@@ -169,7 +170,7 @@ absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks
   if (gpt2 != nullptr) {
     const uint32_t context = here.model().context();
     *there.mutable_model() = gpt2->config();
-    // Positions behind the job's context are left out.
+    // The model of a shorter context uses only the first positions.
     if (context < gpt2->config().context()) there.mutable_model()->set_context(context);
   } else {
     there = Sized(std::get<CheckpointReader>(source_).manifest().config());

@@ -1,4 +1,5 @@
-// In: the shape and the weights of a folder of Hugging Face, or of a checkpoint of ours.
+// SPDX-License-Identifier: Apache-2.0
+// Import: shape and weights of a Hugging Face folder or a tug checkpoint.
 
 #include <algorithm>
 #include <cmath>
@@ -12,15 +13,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/thread_pool.h"
+#include "base/cpu/thread_pool.h"
 #include "checkpoint/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "huggingface/gpt2_config.h"
 #include "huggingface/gpt2_test_support.h"
 #include "huggingface/weights_source.h"
-#include "model/generator.h"
 #include "model/model.h"
+#include "model/transformer/create_model.h"
+#include "model/transformer/generator.h"
 
 namespace tug {
 namespace {
@@ -53,7 +55,7 @@ TEST_F(HuggingFaceTest, LogitsAreThoseOfPyTorch) {
   const auto weights = ReadAll(*source, LayoutOf(job));
   ThreadPool pool(1);
   ModelOptions options{job.model(), job.train(), kBytes, 0, 1, /*inference=*/true};
-  const auto model = Model::Create(options, pool);
+  const auto model = CreateModel(options, pool);
   ASSERT_TRUE(model.ok()) << model.status();
   std::vector<std::span<const float>> views(weights.begin(), weights.end());
   for (int block = 0; block < (*model)->num_blocks(); ++block) {
@@ -127,8 +129,7 @@ TEST_F(HuggingFaceTest, ReadsACheckpointOfOursAsItReadsTheFolder) {
               AllOf(HasSubstr("train.init_from " + Path("nothing")), HasSubstr("check the path")));
 }
 
-// The same weights with names without "transformer.", in two bytes, and a tensor we have no use
-// for.
+// The same weights in 16 bits under names without "transformer.", and an unused tensor.
 TEST_F(HuggingFaceTest, WidensHalvesAndTakesShortNames) {
   const std::string folder = Changed(Json::object());
   const auto original = SafetensorsReader::Open(absl::StrCat(kTiny, "/model.safetensors"));
@@ -139,7 +140,7 @@ TEST_F(HuggingFaceTest, WidensHalvesAndTakesShortNames) {
     for (const TensorView& tensor : original->tensors()) {
       const size_t begin = data.size();
       for (size_t i = 0; i < tensor.bytes.size(); i += 4) {
-        // 1.5 in either type; the first element of a tensor is what differs between them.
+        // 1.5 in either type; the first element of a tensor, 0x0001, differs between the types.
         const uint16_t bits = i == 0 ? 0x0001 : dtype == "F16" ? 0x3E00 : 0x3FC0;
         data.append(reinterpret_cast<const char*>(&bits), 2);
       }
@@ -159,7 +160,7 @@ TEST_F(HuggingFaceTest, WidensHalvesAndTakesShortNames) {
   }
 }
 
-// The fixture's tensors, for tests that write another model.safetensors of them.
+// Holds the fixture's tensors, for tests that write a changed model.safetensors.
 class ChangedWeightsTest : public HuggingFaceTest {
  protected:
   struct Tensor {
@@ -178,7 +179,7 @@ class ChangedWeightsTest : public HuggingFaceTest {
     }
   }
 
-  // A folder with `tensors`, and these fields of config.json.
+  // Writes a folder with `tensors` and these fields of config.json; returns its path.
   std::string Write(const Json& fields = Json::object()) {
     std::string folder = Changed(fields);
     Json header;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_ADD_H_
 #define TUG_KERNELS_ADD_H_
 
@@ -8,9 +9,8 @@
 
 namespace tug::kernels {
 
-// sum = a + b, what a rank does with what it receives: added in FP32 and, where the elements are
-// narrower, rounded once, to nearest, ties to even. The same bits for a + b and b + a, but for
-// NaNs.
+// sum = a + b, as a rank adds a received partial sum to its own. Added in FP32; narrower elements
+// are rounded once, to nearest, ties to even. a + b and b + a have the same bits, except for NaNs.
 //   a, b, sum [n]; sum may be a, else no overlap; no alignment needed.
 // One thread, no pool. Thread-safe.
 void Add(const float* a, const float* b, float* sum, int64_t n);

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_BIAS_H_
 #define TUG_KERNELS_BIAS_H_
 
 #include <cstdint>
 
-#include "base/thread_pool.h"
+#include "base/cpu/thread_pool.h"
 #include "kernels/bf16.h"
 
 namespace tug::kernels {

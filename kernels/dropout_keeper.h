@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_DROPOUT_KEEPER_H_
 #define TUG_KERNELS_DROPOUT_KEEPER_H_
 
@@ -7,13 +8,14 @@
 
 namespace tug::kernels {
 
-// Elements of a sample, at most: a Philox counter numbers 64 of them, in 32 bits and 16 lanes.
+// Maximum elements of a sample: a Philox counter numbers blocks of 64 in 32 bits, 16 lanes per
+// block.
 inline constexpr int64_t kMaxDropoutElements = int64_t{1} << 34;
 
-// What the vector code needs to decide which elements are kept.
+// Parameters by which vector code decides which elements are kept.
 struct DropoutKeeper {
   DropoutKey key;
-  uint32_t threshold;  // 0: every element
+  uint32_t threshold;  // of DropoutThreshold; 0: every element is kept
   float scale;         // 1 / (1 - p)
 };
 

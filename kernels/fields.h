@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_FIELDS_H_
 #define TUG_KERNELS_FIELDS_H_
 
@@ -10,7 +11,7 @@ struct AnyField {
   operator T() const;  // never called
 };
 
-// The number of fields of an aggregate without arrays and references.
+// Number of fields of an aggregate that has no arrays and no references.
 template <typename S, typename... Fields>
 consteval size_t CountFields() {
   if constexpr (requires { S{Fields()..., AnyField()}; }) {
@@ -20,8 +21,8 @@ consteval size_t CountFields() {
   }
 }
 
-// f(fields...) of such an aggregate with at most 12 fields: what is to be done to each argument of
-// an operation, whichever it is.
+// Calls f(fields...) with the fields of such an aggregate, at most 12: treats each argument of any
+// operation alike.
 template <typename S, typename F>
 decltype(auto) WithFields(const S& s, const F& f) {
   constexpr size_t kFields = CountFields<S>();

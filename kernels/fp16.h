@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_FP16_H_
 #define TUG_KERNELS_FP16_H_
 
@@ -12,11 +13,11 @@ enum class Fp16 : uint16_t {};
 // place), spans do not overlap.
 
 // dst = src rounded to nearest, ties to even, denormals included. Infinities stay; a NaN becomes
-// the quiet one of its sign; a value that rounds beyond the largest FP16 becomes an infinity.
+// the quiet NaN of its sign; a value that rounds beyond the largest FP16 becomes an infinity.
 //   src, dst [n]
 void Fp16FromFloat(const float* src, Fp16* dst, int64_t n);
 
-// dst = src, exactly; a NaN becomes a quiet one.
+// dst = src, exactly; a NaN becomes a quiet NaN.
 //   src, dst [n]
 void FloatFromFp16(const Fp16* src, float* dst, int64_t n);
 

@@ -1,19 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_LAYERNORM_H_
 #define TUG_KERNELS_LAYERNORM_H_
 
 #include <cstdint>
 
-#include "base/thread_pool.h"
+#include "base/cpu/thread_pool.h"
 #include "kernels/bf16.h"
 #include "kernels/dropout.h"
 
 namespace tug::kernels {
 
-// Added to the variance. As GPT-2 and PyTorch.
+// Added to the variance; the value of GPT-2 and PyTorch.
 inline constexpr float kLayerNormEpsilon = 1e-5f;
 
-// T, of activations, is float or Bf16; S, of parameters and statistics, is float. Arithmetic is
-// FP32. References have both in their own precision.
+// T (activations) is float or Bf16; S (parameters and statistics) is float. Arithmetic is FP32. The
+// reference has both in its own precision.
 
 template <typename T, typename S = float>
 struct LayerNormForwardArgs {
@@ -24,7 +25,7 @@ struct LayerNormForwardArgs {
   const S* beta;   // [width], or nullptr: none
   T* y;            // [rows][width]; may be x
   S* mean;         // [rows], written, for the backward pass
-  S* rstd;         // [rows], likewise
+  S* rstd;         // [rows], written, for the backward pass
 };
 
 // y = (x - mean) * rstd * gamma + beta over each row, rstd = 1 / sqrt(variance + epsilon), the
@@ -35,22 +36,22 @@ void LayerNormForward(ThreadPool& pool, const LayerNormForwardArgs<T>& args);
 
 template <typename T, typename S = float>
 struct ResidualLayerNormForwardArgs {
-  DropoutAddArgs<T, S> add;  // with a residual and a width, which divides elements_per_sample
+  DropoutAddArgs<T, S> add;  // REQUIRES: a residual, and a width that divides elements_per_sample
   const S* gamma;            // [add.width]
   const S* beta;             // [add.width], or nullptr: none
-  T* y;                      // the shape of add.y; must not overlap it
+  T* y;                      // shape of add.y; must not overlap it
   S* mean;                   // [rows]
   S* rstd;                   // [rows]
 
   int64_t rows() const { return add.samples * add.elements_per_sample / add.width; }
-  // What is left to do after the sum.
+  // The LayerNorm that follows the sum.
   LayerNormForwardArgs<T, S> norm() const {
     return {rows(), add.width, add.y, gamma, beta, y, mean, rstd};
   }
 };
 
-// add.y = residual + dropout(x + bias);  y = LayerNorm(add.y), each row in one pass: DropoutAdd and
-// LayerNormForward, bit for bit (y is computed from the sum as it is stored).
+// add.y = residual + dropout(x + bias);  y = LayerNorm(add.y), each row in one pass. Bit-identical
+// to DropoutAdd followed by LayerNormForward (y is computed from the sum as stored).
 template <typename T>
 void ResidualLayerNormForward(ThreadPool& pool, const ResidualLayerNormForwardArgs<T>& args);
 
@@ -62,15 +63,15 @@ struct LayerNormBackwardArgs {
   const T* x;       // [rows][width]
   const S* gamma;   // [width]
   const S* mean;    // [rows], from the forward pass
-  const S* rstd;    // [rows], likewise
+  const S* rstd;    // [rows], from the forward pass
   bool accumulate;  // dx += instead of dx =
-  T* dx;            // [rows][width]; may be dy without `accumulate`, else must not overlap
+  T* dx;            // [rows][width]; without `accumulate` may be dy, else must not overlap
   S* dgamma;        // [width], added to
   S* dbeta;         // [width], added to; or nullptr: none
 };
 
-// Gradients of LayerNormForward: dgamma += ..., dbeta += ..., and dx = ..., or with `accumulate`
-// dx += ... (so that dx may hold the gradient that arrives over the residual connection).
+// Gradients of LayerNormForward: dgamma += ..., dbeta += ..., and dx = ..., or with `accumulate` dx
+// += ... (dx may hold the gradient of the residual connection).
 // dgamma and dbeta are summed over rows in a fixed order. Thread-safe for calls with different
 // pools.
 template <typename T>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_MATMUL_H_
 #define TUG_KERNELS_MATMUL_H_
 
@@ -7,11 +8,11 @@ namespace tug::kernels {
 
 enum class Transpose : bool { kNo = false, kYes = true };
 
-// A matrix as it lies in memory, row by row.
+// Matrix stored row by row.
 template <typename T>
 struct MatMulOperand {
   const T* data;
-  int64_t stride;  // elements from one row to the next
+  int64_t stride;  // elements between the starts of adjacent rows
   Transpose op = Transpose::kNo;
 };
 
@@ -28,13 +29,13 @@ struct MatMulArgs {
 // C = op(A) op(B), or with `accumulate` C += op(A) op(B), FP32, through oneDNN, on the calling
 // thread alone: for kernels whose tasks multiply small matrices (attention) or tiles (linear.h).
 // Without `accumulate` C is never read: it may hold NaN.
-// REQUIRES: m, n, k >= 0; k == 0 means a product of zeros.
+// REQUIRES: m, n, k >= 0; with k == 0 the product is zeros.
 //
-// Bits may depend on the instruction set, as oneDNN picks its kernels by it. Thread-safe.
+// Bits may depend on the instruction set: oneDNN selects its kernels by it. Thread-safe.
 void MatMulInTask(const MatMulArgs<float>& args);
 
-// oneDNN starts OpenMP threads of its own unless the calling thread's setting says one: to be
-// called before a task uses it.
+// Limits OpenMP on the calling thread to one thread; otherwise oneDNN starts OpenMP threads of its
+// own. A task calls this before it uses oneDNN.
 void UseOneOpenMpThread();
 
 }  // namespace tug::kernels

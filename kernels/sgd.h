@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_KERNELS_SGD_H_
 #define TUG_KERNELS_SGD_H_
 
@@ -8,20 +9,20 @@
 namespace tug::kernels {
 
 struct SgdParams {
-  float lr = 1e-3f;  // of this update: schedule and staleness already in it
+  float lr = 1e-3f;  // rate of this update, schedule and staleness included
   float momentum = 0.0f;
   bool nesterov = false;
-  float weight_decay = 0.0f;    // added to the gradient, per weight
-  float gradient_scale = 1.0f;  // g is multiplied by it first (1 / tokens, clipping)
+  float weight_decay = 0.0f;    // coupled: added to the gradient, per weight
+  float gradient_scale = 1.0f;  // factor applied to g first (1 / tokens, clipping)
 };
 
 struct SgdArgs {
   int64_t n;
-  const float* g;              // [n]
-  const float* w_in;           // [n]
-  float* w_out;                // [n]; is w_in itself or does not overlap it
-  float* u;                    // [n], read and written; without momentum neither: may be nullptr
-  Bf16* w_out_bf16 = nullptr;  // [n], gets w_out rounded as by Bf16FromFloat (bf16.h); or nullptr
+  const float* g;     // [n]
+  const float* w_in;  // [n]
+  float* w_out;       // [n]; w_in itself, or no overlap
+  float* u;           // [n], read and written; not used without momentum: may then be nullptr
+  Bf16* w_out_bf16 = nullptr;  // [n], w_out rounded as by Bf16FromFloat (bf16.h); or nullptr
 };
 
 // One update of n elements by stochastic gradient descent with momentum, in one pass:
@@ -33,11 +34,11 @@ struct SgdArgs {
 // The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.
 void SgdStep(const SgdParams& params, const SgdArgs& args);
 
-// What a gradient of older weights would be at the newer ones, to first order, with the diagonal of
-// g g^T in place of the Hessian:
+// Estimates to first order what the gradient computed at w_old would be at w, with the diagonal of
+// g g^T instead of the Hessian:
 //   g_out = g' + lambda g' g' (w - w_old),  g' = gradient_scale g
 // Paper: Zheng et al. 2017, "Asynchronous stochastic gradient descent with delay compensation",
-// equation 10. Other properties as SgdStep's.
+// equation 10. Bits and threads: as SgdStep.
 //   g, w, w_old, g_out   [n], g_out is g itself or overlaps none
 void CompensateDelay(int64_t n, float lambda, float gradient_scale, const float* g, const float* w,
                      const float* w_old, float* g_out);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_LAUNCH_SUPERVISOR_CORE_H_
 #define TUG_LAUNCH_SUPERVISOR_CORE_H_
 

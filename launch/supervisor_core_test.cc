@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/supervisor_core.h"
 
 #include <string>
@@ -39,7 +40,7 @@ class SupervisorCoreTest : public ::testing::Test {
     core_.OnReady(now_);
     EXPECT_THAT(Actions(), ElementsAre("start server-0", "start server-1 spare", "start worker-0"));
   }
-  // After a minute, in which no process ended quickly.
+  // Exit after a minute, in which no process ended quickly.
   void Exit(const std::string& name, ProcessExit how, absl::Duration after = absl::Minutes(1)) {
     now_ += after;
     core_.OnExit(name, how, now_);
@@ -210,7 +211,7 @@ TEST_F(SupervisorCoreTest, LetsAnUnreachableCoordinatorEndItsJob) {
 TEST_F(SupervisorCoreTest, StopsOnTheFirstInterruptAndEndsOnTheSecond) {
   Run();
   Interrupt();
-  core_.OnInterrupt(now_ + absl::Milliseconds(1));  // the same
+  core_.OnInterrupt(now_ + absl::Milliseconds(1));  // same interrupt
   EXPECT_THAT(Actions(), ElementsAre("stop"));
   Interrupt();
   EXPECT_THAT(Actions(), ElementsAre("end: interrupted twice "));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/coordinator_metrics.h"
 
 #include <map>
@@ -98,7 +99,8 @@ constexpr MetricRow<F> kRows[] = {
     {"tug_segments_at_risk", MetricType::kGauge, "segments", "",
      "Segments with fewer whole copies than sync.replicas asks for",
      [](const F& f, S& s) { s.Add(f.status.segments_at_risk()); }},
-    {"tug_remaining_seconds", MetricType::kGauge, "seconds", "", "To the end of the job, as it goes now",
+    {"tug_remaining_seconds", MetricType::kGauge, "seconds", "",
+     "To the end of the job, as it goes now",
      [](const F& f, S& s) { s.Add(f.status.seconds_left()); }},
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_METRICS_COORDINATOR_METRICS_H_
 #define TUG_METRICS_COORDINATOR_METRICS_H_
 
@@ -10,18 +11,20 @@
 
 namespace tug {
 
-// What a job has come to, added up since its coordinator, or the one that was taken up, began.
+// Totals of a job since its coordinator began; a recovered coordinator restores them from the
+// journal.
 struct JobTotals {
   uint64_t steps = 0;
   uint64_t tokens = 0;
-  uint64_t pushed_bytes = 0;  // of all workers
+  uint64_t pushed_bytes = 0;  // by all workers
   uint64_t pulled_bytes = 0;
   uint64_t evaluations = 0;
-  std::optional<double> validation_loss;  // of the newest
+  std::optional<double> validation_loss;  // of the newest evaluation
   uint64_t checkpoints = 0;
   uint64_t checkpoint_bytes = 0;
   double checkpoint_write_seconds = 0;
-  double checkpoint_pause_seconds = 0;  // the longest stop of a lane for each
+  double checkpoint_pause_seconds =
+      0;  // sum over checkpoints of the longest stop of a lane or worker
   uint64_t rollbacks = 0;
   uint64_t notices = 0;
 };

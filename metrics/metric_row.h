@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_METRICS_METRIC_ROW_H_
 #define TUG_METRICS_METRIC_ROW_H_
 
-// What Prometheus is told of a process, as tables: a metric is one row of one of them
+// Metrics that a process exports to Prometheus, as tables: a metric is one row of a table
 // (process_metrics.h, worker_metrics.h, server_metrics.h, coordinator_metrics.h):
 //
 //   {"tug_push_bytes_total", MetricType::kCounter, "bytes", "", "Payloads pushed, repeats
 //   included",
 //    Field<&WorkerFigures::pushed_bytes>},
 //
-// To add one: a row, the figure it reads if that is new, a line of docs/metrics.md (a test says
-// which). Names are those of Prometheus' conventions: "tug_", base units, "_total" for counters.
-// Rows of several tables may have one name; then type, unit, label and help are the same.
+// To add a metric, add a row, the figure it reads if that is new, and a line of docs/metrics.md
+// (metrics_test.cc prints the expected table). Names follow Prometheus' conventions: "tug_", base
+// units, "_total" for counters. Several tables may have a row of the same name; type, unit, label
+// and help must then be equal.
 //
-// Nothing is kept for a metric beside what the process counts anyway: figures are read when
-// somebody asks, so counting costs no more than before, and takes no lock of a hot path.
+// A metric keeps no state of its own: figures the process counts anyway are read when Prometheus
+// scrapes. Counting costs no more than before and takes no lock of a hot path.
 
 #include <cstdint>
 #include <span>
@@ -27,24 +29,24 @@ namespace tug {
 
 enum class MetricType { kCounter, kGauge, kHistogram };
 
-// How many values there were up to each bound, those up to smaller ones left out; one count more
-// than bounds, of what is larger.
+// A histogram, not cumulative: counts[i] is the number of values above bounds[i - 1] and up to
+// bounds[i]. The last count, one more than there are bounds, is of larger values.
 struct HistogramFigures {
-  std::span<const double> bounds;  // ascending; of static storage
+  std::span<const double> bounds;  // ascending; static storage
   std::vector<uint64_t> counts;
   double sum = 0;
 };
 
-// The values of one metric of one process, as they are read.
+// Collects the values of one metric of one process.
 class MetricSamples {
  public:
-  // REQUIRES: `family` outlives it. `label`: the metric's own; may be empty.
+  // REQUIRES: `family` and `label` outlive this object. `label`: the metric's own label, or empty.
   MetricSamples(prometheus::MetricFamily& family, const std::string& label,
                 std::span<const prometheus::ClientMetric::Label> labels)
       : family_(family), label_(label), labels_(labels) {}
 
   void Add(double value) { Add("", value); }
-  // One of several, told apart by the metric's label.
+  // Adds one of several values; `of` is the value of the metric's label.
   void Add(const std::string& of, double value);
   void Add(const HistogramFigures& figures);
 
@@ -60,14 +62,14 @@ template <typename Figures>
 struct MetricRow {
   const char* name;
   MetricType type;
-  const char* unit;   // "seconds", "bytes", "ratio"; what is counted, where there is none
-  const char* label;  // told apart by this, beside job, role and rank; may be empty
+  const char* unit;   // "seconds", "bytes", "ratio"; for plain counts, the noun counted
+  const char* label;  // label in addition to job, role and rank; may be empty
   const char* help;
-  // Adds nothing where there is nothing to say.
+  // Reads the values. Adds none if the metric is not available.
   void (*read)(const Figures& figures, MetricSamples& samples);
 };
 
-// Reads a number or histogram as it stands in the figures.
+// Reads a number or histogram member of the figures unchanged.
 template <auto member, typename Figures>
 void Field(const Figures& figures, MetricSamples& samples) {
   if constexpr (requires { (figures.*member).bounds; }) {
@@ -77,14 +79,14 @@ void Field(const Figures& figures, MetricSamples& samples) {
   }
 }
 
-// Which process it is.
+// Identifies the process.
 struct MetricLabels {
   std::string job;    // JobConfig.name
   std::string role;   // "coordinator", "server", "worker"
-  uint32_t rank = 0;  // its node id, as `tug status` has it; 0: the coordinator
+  uint32_t rank = 0;  // node id as in `tug status`; 0: the coordinator
 };
 
-// What a process answers, in Prometheus' text format, made of one or more tables. Not thread-safe.
+// Text of GET /metrics in Prometheus' format, built from one or more tables. Not thread-safe.
 class MetricsText {
  public:
   explicit MetricsText(const MetricLabels& labels);

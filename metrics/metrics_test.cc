@@ -1,5 +1,6 @@
-// The tables of metrics: their names, what is written of them, the document that lists them and the
-// dashboard that shows them.
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the metric tables: their names, their text format, the document that lists them
+// (docs/metrics.md) and the dashboard that shows them.
 
 #include <fstream>
 #include <map>
@@ -31,7 +32,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A row without what reads it, and the processes that have it.
+// A row without its read function, and the roles of the processes that export it.
 struct Listed {
   MetricType type;
   std::string unit;
@@ -107,7 +108,7 @@ TEST(MetricTables, AreWhatTheDocumentLists) {
   EXPECT_EQ(listed, expected) << "the table of docs/metrics.md should be:\n" << expected;
 }
 
-// Every "expr" of a dashboard.
+// Collects every "expr" of a dashboard.
 void FindExpressions(const Json& json, std::vector<std::string>& found) {
   if (json.is_object() && json.contains("expr")) found.push_back(json["expr"]);
   if (json.is_structured()) {
@@ -200,7 +201,7 @@ TEST(StepTotals, AddUpSteps) {
   EXPECT_DOUBLE_EQ(figures.wait_seconds, 0.1);
   EXPECT_DOUBLE_EQ(figures.seconds.sum, 1000.301);
   ASSERT_EQ(figures.seconds.counts.size(), StepTotals::kBounds.size() + 1);
-  EXPECT_EQ(figures.seconds.counts.front(), 1u);  // a bound belongs to what is below it
+  EXPECT_EQ(figures.seconds.counts.front(), 1u);  // a bound is inclusive
   EXPECT_EQ(figures.seconds.counts.back(), 1u);
 }
 
@@ -222,7 +223,7 @@ TEST(Targets, AreNodesThatAnswer) {
   server->set_kind(SERVER);
   server->set_node_id(1);
   server->set_metrics_endpoint("10.0.0.2:9464");
-  status.add_nodes()->set_kind(WORKER);  // does not answer yet
+  status.add_nodes()->set_kind(WORKER);  // has no endpoint yet
   const Json targets = Json::parse(TargetsJson("10.0.0.1:9464", status));
   const Json expected = Json::parse(R"([
       {"targets": ["10.0.0.1:9464"], "labels": {"job": "gpt", "role": "coordinator", "rank": "0"}},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/process_metrics.h"
 
 #include <sys/resource.h>
@@ -29,8 +30,8 @@ constexpr MetricRow<ProcessFigures> kRows[] = {
      "When the process began, since the Unix epoch", Field<&ProcessFigures::start_seconds>},
 };
 
-// Words of /proc/self/stat after the program's name, which may have spaces: the first is field 3 of
-// proc(5).
+// Words of /proc/self/stat after the program's name, which may contain spaces. The first is field 3
+// of proc(5).
 std::vector<std::string> StatFields() {
   std::ifstream file("/proc/self/stat");
   std::string text;
@@ -60,7 +61,7 @@ uint64_t OpenFiles() {
     ++count;
     if (error) break;
   }
-  return count > 0 ? count - 1 : 0;  // one is that of the folder itself
+  return count > 0 ? count - 1 : 0;  // excludes the descriptor of the folder itself
 }
 
 }  // namespace

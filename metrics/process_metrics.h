@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_METRICS_PROCESS_METRICS_H_
 #define TUG_METRICS_PROCESS_METRICS_H_
 
@@ -8,17 +9,17 @@
 
 namespace tug {
 
-// What the kernel says of a process, under the names that all of Prometheus' libraries give it.
+// Figures that the kernel reports about a process, under the names of all Prometheus libraries.
 struct ProcessFigures {
   double cpu_seconds = 0;
-  uint64_t resident_bytes = 0;  // memory shared with other processes included
+  uint64_t resident_bytes = 0;  // including memory shared with other processes
   uint64_t virtual_bytes = 0;
   uint64_t open_files = 0;
   uint64_t most_files = 0;
   double start_seconds = 0;  // since the Unix epoch
 };
 
-// Of this process; what the kernel does not say is 0. Thread-safe.
+// Reads the figures of this process; unavailable ones are 0. Thread-safe.
 ProcessFigures ReadProcessFigures();
 
 std::span<const MetricRow<ProcessFigures>> ProcessMetrics();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/server_metrics.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ using F = ServerFigures;
 using S = MetricSamples;
 using shared_rows::Row;
 
-// A number of each lane.
+// Adds a number for each lane.
 template <auto member>
 void OfLanes(const F& figures, S& samples) {
   for (size_t lane = 0; lane < figures.lanes.size(); ++lane) {
@@ -30,7 +31,7 @@ double Sum(const F& figures) {
 
 constexpr std::array<double, 10> kStalenessBounds = {0, 1, 2, 4, 8, 16, 32, 64, 128, 254};
 
-// What is counted as 255 may be more, and adds 255 to the sum.
+// The value 255 stands for 255 or more; it adds 255 to the sum.
 HistogramFigures StalenessOf(const F& figures) {
   HistogramFigures histogram{.bounds = kStalenessBounds};
   histogram.counts.resize(kStalenessBounds.size() + 1);

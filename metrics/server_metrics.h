@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_METRICS_SERVER_METRICS_H_
 #define TUG_METRICS_SERVER_METRICS_H_
 
@@ -9,22 +10,22 @@
 
 namespace tug {
 
-// Of one lane, as it was at its last tick.
+// Figures of one lane, as of its last tick.
 struct LaneFigures {
-  // By kind of work, since the lane began.
+  // Seconds by kind of work, since the lane started.
   double sum_seconds = 0;  // decoding and summing pushes
   double optimizer_seconds = 0;
   double serve_seconds = 0;         // answering pulls
-  double cpu_seconds = 0;           // of its thread
-  uint64_t updates = 0;             // of segments
-  std::vector<uint64_t> staleness;  // how many updates had 0, 1, 2, ...
-  uint64_t dropped_pushes = 0;      // came too late
-  uint64_t deferred_pushes = 0;     // for want of memory
+  double cpu_seconds = 0;           // of the lane's thread
+  uint64_t updates = 0;             // segment updates
+  std::vector<uint64_t> staleness;  // number of updates with staleness 0, 1, 2, ...
+  uint64_t dropped_pushes = 0;      // too late for their update
+  uint64_t deferred_pushes = 0;     // for lack of memory
   uint64_t repeated_messages = 0;
   uint64_t messages_dropped = 0;   // malformed or hostile
-  uint64_t messages_refused = 0;   // of an old view or timeline
-  uint64_t waiting_bytes = 0;      // of weights asked for: wait for their turn and for credit
-  uint64_t outstanding_bytes = 0;  // sent to workers and not received
+  uint64_t messages_refused = 0;   // from an old view or timeline
+  uint64_t waiting_bytes = 0;      // requested weights that wait for their turn and for credit
+  uint64_t outstanding_bytes = 0;  // sent to workers and not acknowledged
   uint64_t most_outstanding_bytes = 0;
   uint64_t socket_bytes = 0;
   uint64_t sent_bytes = 0;
@@ -33,7 +34,7 @@ struct LaneFigures {
   uint64_t optimizer_bytes = 0;
   uint64_t sum_bytes = 0;
   uint64_t cached_bytes = 0;
-  uint64_t shared_bytes = 0;  // that other processes may read
+  uint64_t shared_bytes = 0;  // memory readable by other processes
 };
 
 struct ServerFigures {

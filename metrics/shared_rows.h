@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_METRICS_SHARED_ROWS_H_
 #define TUG_METRICS_SHARED_ROWS_H_
 
 #include "metrics/metric_row.h"
 
-// Rows that workers and servers both have, without what reads them.
+// Rows common to workers and servers, without their read functions.
 namespace tug::shared_rows {
 
-// As of MetricRow.
+// The fields of MetricRow except `read`.
 struct RowText {
   const char* name;
   MetricType type;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/step_totals.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 namespace tug {
 namespace {
 
-// One thread adds, so nothing comes between load and store.
+// Only one thread adds, so a separate load and store lose no update.
 template <typename Number>
 void Increase(std::atomic<Number>& sum, Number by) {
   sum.store(sum.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_METRICS_STEP_TOTALS_H_
 #define TUG_METRICS_STEP_TOTALS_H_
 
@@ -9,15 +10,15 @@
 
 namespace tug {
 
-// What a worker's steps took, added up since the process began. One thread adds, any reads: a
-// reader may see a step in some of the sums and not yet in others.
+// Totals over a worker's steps since the process started. One thread adds, any thread reads: a
+// reader may see a step in some totals and not yet in others.
 class StepTotals {
  public:
-  // Upper bounds of the histogram of steps, in seconds: 1 ms to 5 minutes.
+  // Upper bounds of the histogram of step times, in seconds: 1 ms to 5 minutes.
   static constexpr std::array<double, 17> kBounds = {
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300};
 
-  // A step of the worker, of all its virtual workers.
+  // One step of the worker, for all its virtual workers together.
   struct Step {
     double seconds = 0;
     double compute_seconds = 0;

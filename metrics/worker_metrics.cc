@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/worker_metrics.h"
 
 #include "metrics/shared_rows.h"
@@ -9,7 +10,7 @@ using F = WorkerFigures;
 using S = MetricSamples;
 using shared_rows::Row;
 
-// What is known once the worker has built its exchange.
+// Reads a figure of the exchange, which exists only once the worker has built its exchange.
 template <auto member>
 void Known(const F& figures, S& samples) {
   if (figures.ready) Field<member>(figures, samples);

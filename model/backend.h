@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_MODEL_BACKEND_H_
 #define TUG_MODEL_BACKEND_H_
 
@@ -21,19 +22,19 @@
 
 namespace tug {
 
-// A weight matrix as a backend's products want it: packed, or a view of what was bound. Made by
-// Backend::NewMatrix, used with that backend only.
+// A weight matrix in the form a backend's products need: packed, or a view of the bound weights.
+// Made by Backend::NewMatrix; used only with that backend.
 template <typename T>
 class WeightMatrix {
  public:
   virtual ~WeightMatrix() = default;
 
-  // New weights, in the order of `order()`, in the backend's memory. They stay the caller's and
-  // must live until the next Bind or Release.
+  // Binds weights, in the backend's memory and in the order of `order()`. The caller owns them and
+  // keeps them alive until the next Bind or Release.
   virtual void Bind(const float* w) = 0;
-  virtual void Bind(const kernels::Bf16* w) = 0;  // T = Bf16
+  virtual void Bind(const kernels::Bf16* w) = 0;  // T = Bf16 only
   virtual void Release() = 0;
-  // Of copies, at present.
+  // Current size of copies of the weights.
   virtual uint64_t copy_bytes() const = 0;
 
   int64_t in() const { return in_; }
@@ -49,24 +50,24 @@ class WeightMatrix {
   const kernels::WeightOrder order_;
 };
 
-// On a GPU rows of logits begin at multiples of so many elements, 16 bytes of Bf16, which is what
-// products and vectors like.
+// On a GPU, rows of logits start at multiples of this many elements (16 bytes of Bf16), which suits
+// products and vector loads.
 inline constexpr int64_t kGpuLogitsStep = 8;
-// On a GPU gradients of logits in bf16 may take so many bytes at a time: an 80th of the memory of
-// an H100, a 16th of the 16 GB of small ones.
+// On a GPU, limit of bf16 gradients of logits in memory at once: an 80th of the memory of an H100,
+// a 16th of the 16 GB of small GPUs.
 inline constexpr int64_t kGpuLogitsGradientBytes = int64_t{1} << 30;
 
-// What computes a model: the operations that blocks are made of, and memory for them. Blocks are
-// the same whatever computes them. Shapes, requirements and results of operations are those of the
-// CPU kernels with the same name (kernels/*.h), whose thread pool the backend has; all pointers are
-// to memory of the backend.
+// Computes a model: provides memory and the operations that blocks are made of. Blocks are the same
+// on every backend. Shapes, requirements and results of operations are those of the CPU kernels of
+// the same name (kernels/*.h); the backend supplies their thread pool. All pointers are to the
+// backend's memory.
 //
-// A backend may only queue what it is given, and do it in the order given: what the host may read
-// is what Fetch gave it. The first error stays, of an operation or of memory: nothing is queued
-// behind it, what was to be written is not, and `status` has it.
+// A backend may only queue operations, and executes them in order: the host may read only what
+// Fetch has copied. The first error, of an operation or an allocation, stays: nothing is queued
+// after it, its outputs are not written, and `status` returns it.
 //
-// T: of activations and their gradients, float or kernels::Bf16. For one thread at a time. Matrices
-// and memory go before the backend does.
+// T: type of activations and their gradients, float or kernels::Bf16. Used by one thread at a time.
+// Matrices and memory must be destroyed before the backend.
 template <typename T>
 class Backend {
  public:
@@ -74,13 +75,14 @@ class Backend {
 
   // ---- memory ----
 
-  // Freed with its last owner, after what uses it is done; boundaries of at least 64 bytes;
-  // unwritten. RESOURCE_EXHAUSTED names `what` it is for, the bytes wanted and those there are.
+  // Uninitialized memory, aligned to at least 64 bytes. Freed with its last owner, once operations
+  // that use it are done. RESOURCE_EXHAUSTED names the purpose `what`, the bytes wanted and the
+  // bytes free.
   virtual absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t size_bytes,
                                                               absl::string_view what) = 0;
 
-  // The arrays of a micro-batch where operations read them; nullptr: an empty one. Valid until the
-  // next LoadInputs, but no longer than the host must keep the arrays of the batch (MicroBatch).
+  // Arrays of a micro-batch in the backend's memory; nullptr: empty. Valid until the next
+  // LoadInputs, and at most while the host must keep the arrays of the batch (MicroBatch).
   struct Inputs {
     const int32_t* tokens = nullptr;
     const int32_t* lengths = nullptr;
@@ -90,18 +92,18 @@ class Backend {
   virtual Inputs LoadInputs(const MicroBatch& batch) = 0;
 
   virtual void FillZero(void* to, size_t size_bytes) = 0;
-  // Rows of `width` elements, `from_stride` and `to_stride` elements apart.
+  // Copies rows of `width` elements, `from_stride` and `to_stride` elements apart.
   virtual void CopyRows(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
                         int64_t to_stride) = 0;
-  // To the host's memory; waits for all that was queued before.
+  // Copies to host memory. Waits for all operations queued before.
   virtual void Fetch(void* host, const void* from, size_t size_bytes) = 0;
-  // Calls `operations`, which may be queued all together when it returns. Among them there is
-  // neither a Fetch nor a LoadInputs.
+  // Calls `operations`; they may be queued all at once when it returns. They must not contain Fetch
+  // or LoadInputs.
   virtual void Together(absl::FunctionRef<void()> operations) { operations(); }
 
-  // OK, or the first error so far of what is known to be done or could not be queued.
+  // OK, or the first error among operations that are known to be done or could not be queued.
   virtual absl::Status status() const = 0;
-  // Waits for all that is queued.
+  // Waits for all queued operations.
   virtual absl::Status Synchronize() = 0;
 
   // ---- weights ----
@@ -112,24 +114,23 @@ class Backend {
 
   // ---- linear layers ----
 
-  // A bias given with w has the same values until the next Bind of w. Rows of y and dy are w.out()
-  // elements apart, those of logits and their gradients LogitsStride(w.out()).
+  // A bias passed with w must keep its values until the next Bind of w. Rows of y and dy are
+  // w.out() elements apart; rows of logits and their gradients LogitsStride(w.out()).
   virtual void LinearForward(const WeightMatrix<T>& w,
                              const kernels::LinearForwardArgs<T>& args) = 0;
   virtual void LogitsForward(const WeightMatrix<T>& w,
                              const kernels::LinearForwardArgs<T, float>& args) = 0;
-  // Elements from one row of logits, or of their gradient, to the next: at least `columns`.
+  // Elements from one row of logits, or of their gradient, to the next; at least `columns`.
   virtual int64_t LogitsStride(int64_t columns) const = 0;
-  // Of gradients of logits that are in memory at once, the most; 0: those of one chunk of logits
-  // (HeadChunkRows). More of them are fewer times that the head's whole gradient is read and
-  // written.
+  // Limit of gradients of logits in memory at once; 0: those of one chunk of logits
+  // (HeadChunkRows). A larger limit means fewer reads and writes of the head's whole gradient.
   virtual int64_t LogitsGradientBytes() const = 0;
   virtual void LinearActivationForward(const WeightMatrix<T>& w,
                                        const kernels::LinearActivationForwardArgs<T>& args) = 0;
   virtual void LinearInputGradient(const WeightMatrix<T>& w,
                                    const kernels::LinearInputGradientArgs<T>& args) = 0;
   virtual void LinearWeightGradient(const kernels::LinearWeightGradientArgs<T>& args) = 0;
-  // `dy_stride`: as above, of a layer with `width` outputs.
+  // `dy_stride`: as above, for a layer with `width` outputs.
   virtual void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
                             float* dbias) = 0;
   virtual void ActivationBackward(kernels::Activation activation, int64_t n, const T* dy,
@@ -147,19 +148,19 @@ class Backend {
   // ---- both ends ----
 
   virtual void EmbeddingForward(const kernels::EmbeddingForwardArgs<float, T>& args) = 0;
-  // T = Bf16.
+  // T = Bf16 only.
   virtual void EmbeddingForward(const kernels::EmbeddingForwardArgs<kernels::Bf16, T>& args) = 0;
   virtual void EmbeddingBackward(const kernels::EmbeddingBackwardArgs<T>& args) = 0;
   // Rows are LogitsStride(vocab) elements apart.
   virtual void CrossEntropy(const kernels::CrossEntropyArgs<T>& args) = 0;
 };
 
-// A device that models are computed on.
+// A device that computes models.
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
 
-  // For one model each. Errors: those of making what the device needs for it.
+  // Each backend is for one model. Errors: those of allocating the device's resources.
   virtual absl::StatusOr<std::unique_ptr<Backend<float>>> NewFp32Backend() = 0;
   virtual absl::StatusOr<std::unique_ptr<Backend<kernels::Bf16>>> NewBf16Backend() = 0;
 };

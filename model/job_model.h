@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_MODEL_JOB_MODEL_H_
 #define TUG_MODEL_JOB_MODEL_H_
 
@@ -7,8 +8,8 @@
 
 namespace tug {
 
-// How everybody who computes a job's model makes it and feeds it: workers, and whoever computes
-// their steps or reads their checkpoints later. Pure, thread-safe.
+// Options and batches of a job's model, the same in all programs: workers, and tools that recompute
+// their steps or read their checkpoints later. Pure, thread-safe.
 
 // The model that a worker of the job trains. `config`: with all fields filled and data resolved.
 inline ModelOptions ModelOptionsOf(const JobConfig& config) {
@@ -19,8 +20,8 @@ inline ModelOptions ModelOptionsOf(const JobConfig& config) {
           .max_micro_batch = static_cast<int>(config.train().micro_batch())};
 }
 
-// A pass over `samples` that does not train. It has no arrays of its own: those of `samples` stay
-// as they are as long as the pass reads them.
+// A pass over `samples` without training. It refers to the arrays of `samples`, which must not
+// change while the pass reads them.
 inline MicroBatch MicroBatchOf(const SampleBatch& samples) {
   return {.samples = static_cast<int>(samples.samples),
           .tokens = samples.tokens,

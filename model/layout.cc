@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/layout.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr float kInitStd = 0.02f;
 
-// Adds tensors to one block, each name behind the block's prefix.
+// Adds tensors to one block; prepends the block's prefix to each name.
 class BlockWriter {
  public:
   BlockWriter(BlockTable& table, std::string name, std::string prefix, bool bias)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_MODEL_OP_PROFILE_H_
 #define TUG_MODEL_OP_PROFILE_H_
 
@@ -8,20 +9,20 @@
 
 namespace tug {
 
-// What a model's time is told apart by.
+// Kinds of operations by which a model's time is broken down.
 enum class Op {
   kPacking,                // weights into the products' order
-  kEmbedding,              // both ways
+  kEmbedding,              // forward and backward
   kProductForward,         // of the layers: y = x W
   kProductInputGradient,   // dx = dy W^T
   kProductWeightGradient,  // dW = x^T dy
   kAttentionForward,
   kAttentionBackward,
-  kLayerNorm,   // both ways, with the residual sum in front
-  kActivation,  // backward; forward it is part of the product
-  kResidual,    // dropout and residual sums on their own
+  kLayerNorm,   // forward and backward, with the residual sum before it
+  kActivation,  // backward; in the forward pass it is part of the product
+  kResidual,    // separate dropout and residual sums
   kBiasGradient,
-  kHeadProducts,  // all three of the head
+  kHeadProducts,  // all three products of the head
   kLoss,          // cross-entropy and its gradient
 };
 inline constexpr size_t kOps = static_cast<size_t>(Op::kLoss) + 1;
@@ -39,22 +40,23 @@ inline constexpr std::array<const char*, kOps> kOpNames = {"packing",
                                                            "head, products",
                                                            "head, loss"};
 
-// What an operation computes and moves; 0: not counted.
+// Work of an operation; 0: not counted.
 struct OpWork {
-  // Of products; attention backward: five, though kernels may compute two of them twice.
+  // FLOPs of products. Attention backward counts five, although kernels may compute two of them
+  // twice.
   double flops = 0;
-  // Of arrays that must be read and written, where that is what takes time.
+  // Bytes of arrays that must be read and written, for operations limited by memory.
   double bytes = 0;
 };
 
-// Of arrays with so many elements of type T together.
+// Memory work of arrays that together have `elements` elements of type T.
 template <typename T>
 OpWork MovedWork(int64_t elements) {
   return {.bytes = static_cast<double>(elements) * sizeof(T)};
 }
 
-// Time and work of each kind of operation. This one has the host's time between Begin and End, for
-// what is computed in between; model/cuda_op_profile.h that of a GPU. Owned by the compute thread.
+// Time and work by kind of operation. This class measures host time between Begin and End;
+// CudaOpProfile (model/backend/cuda_op_profile.h) measures GPU time. Owned by the compute thread.
 class OpProfile {
  public:
   struct Entry {
@@ -63,7 +65,7 @@ class OpProfile {
   };
 
   virtual ~OpProfile() = default;
-  // Around each operation; operations do not nest.
+  // Call around each operation; operations do not nest.
   virtual void Begin() { begin_ = std::chrono::steady_clock::now(); }
   virtual void End(Op op, const OpWork& work) {
     Add(op, std::chrono::steady_clock::now() - begin_, work);
@@ -85,7 +87,7 @@ class OpProfile {
   std::array<Entry, kOps> entries_ = {};
 };
 
-// Adds what happens in its life to a profile, if there is one.
+// Adds its lifetime to a profile; does nothing if that is null.
 class OpTimer {
  public:
   OpTimer(OpProfile* profile, Op op, const OpWork& work = {})

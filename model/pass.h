@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_MODEL_PASS_H_
 #define TUG_MODEL_PASS_H_
 
@@ -10,17 +11,17 @@
 
 namespace tug {
 
-// What all blocks of a model need to know of the pass under way.
+// State of the pass in progress, shared by all blocks of a model.
 template <typename T>
 struct Pass {
   Backend<T>& backend;
-  OpProfile* profile;  // nullptr: nobody looks
+  OpProfile* profile;  // may be null
   MicroBatch batch = {};
-  typename Backend<T>::Inputs inputs = {};  // the batch's arrays, for operations
-  uint64_t targets = 0;                     // of the batch that count
+  typename Backend<T>::Inputs inputs = {};  // the batch's arrays, in the backend's memory
+  uint64_t targets = 0;                     // number of the batch's targets that count
   int64_t samples = 0;
-  int64_t seq = 0;  // positions of a sample: the context, less in Model::Logits
-  float p = 0;      // of dropping an element; 0: no dropout
+  int64_t seq = 0;  // positions per sample: the context, fewer in Model::Logits
+  float p = 0;      // probability of dropping an element; 0: no dropout
 
   int64_t rows() const { return samples * seq; }
   kernels::DropoutKey Key(uint32_t site) const {
@@ -29,7 +30,7 @@ struct Pass {
             .sample = batch.dropout.first_sample,
             .site = site};
   }
-  // y = residual + dropout(x), all [rows of the pass][width].
+  // Arguments of y = residual + dropout(x), all [rows of the pass][width].
   kernels::DropoutAddArgs<T> Dropout(int64_t width, uint32_t site, const T* x, const T* residual,
                                      T* y) const {
     return {.samples = samples,

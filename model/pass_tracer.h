@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_MODEL_PASS_TRACER_H_
 #define TUG_MODEL_PASS_TRACER_H_
 
@@ -5,15 +6,15 @@
 
 namespace tug {
 
-// What of a model that queues (Model::queues) says when the device was at a pass. For the model's
-// thread.
+// Records when the device executes the passes of a model that queues (Model::queues). Used on the
+// model's thread.
 class PassTracer {
  public:
   virtual ~PassTracer() = default;
 
-  // The model's next Forward or Backward goes to `track` as `about` says, with the time that the
-  // device was at it, by the clock of the track: when a gradient has been awaited, all passes up to
-  // that block's are there. REQUIRES: `track` lives until then, or until Model::Synchronize.
+  // Adds the model's next Forward or Backward to `track`: `about`, with the time of its execution
+  // on the device by the track's clock. Awaiting a gradient adds all passes up to that block's.
+  // REQUIRES: `track` lives until then, or until Model::Synchronize.
   virtual void TraceNextPass(TraceTrack& track, const TraceEvent& about) = 0;
 };
 

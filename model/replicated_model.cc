@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/replicated_model.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 using Call = std::function<void()>;
 
-// A thread that makes the calls it is given, in their order. None is left when it goes.
+// A thread that executes calls in the order they are posted. The destructor finishes all of them.
 class CallThread {
  public:
   CallThread() : thread_([this] { Run(); }) {}
@@ -57,7 +58,7 @@ class CallThread {
   std::thread thread_;
 };
 
-// Calls that are waited for.
+// Waits for a number of calls.
 class Countdown {
  public:
   explicit Countdown(size_t count) : left_(count) {}
@@ -65,7 +66,7 @@ class Countdown {
     absl::MutexLock lock(&mutex_);
     --left_;
   }
-  // Whether all were done in time.
+  // Whether all calls finished within `timeout`.
   bool Wait(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     return mutex_.AwaitWithTimeout(absl::Condition(
@@ -78,7 +79,7 @@ class Countdown {
   size_t left_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The arrays of a micro-batch: calls are made later than the caller keeps his.
+// Copies of a micro-batch's arrays: replicas read them later than the caller keeps its own.
 struct Arrays {
   explicit Arrays(const MicroBatch& batch)
       : tokens(batch.tokens.begin(), batch.tokens.end()),
@@ -88,7 +89,7 @@ struct Arrays {
   std::vector<int32_t> tokens, lengths, decoder_tokens, targets;
 };
 
-// Samples [first, first + count) of all that `array` has.
+// Samples [first, first + count) of `array`.
 std::span<const int32_t> PartOf(const std::vector<int32_t>& array, int samples, int first,
                                 int count) {
   const size_t of_sample = array.size() / static_cast<size_t>(samples);
@@ -162,31 +163,31 @@ class ReplicatedModel final : public Model {
   }
 
  private:
-  // Members but the last are its thread's.
+  // All members except the thread are used on the thread only.
   struct Replica {
-    std::unique_ptr<Model> model;          // null: it could not be made
-    std::shared_ptr<const Arrays> arrays;  // of the pass
+    std::unique_ptr<Model> model;          // null: creation failed
+    std::shared_ptr<const Arrays> arrays;  // of the current pass
     CallThread thread;
   };
   using ReplicaCall = std::function<absl::Status(int number, Replica& replica)>;
 
-  // An error of a call, or else of the model, is the replica's.
+  // Runs the call; an error of the call, or else of the model, becomes the replica's.
   void RunCall(int number, const ReplicaCall& call) const;
   void Post(int number, ReplicaCall call, std::shared_ptr<Countdown> done) const;
   void PostToAll(std::function<void(Model&)> call) const;
   void RunOnAll(const ReplicaCall& call) const;
   void RunOnFirst(const std::function<void(Model&)>& call) const;
   void Await(const std::shared_ptr<Countdown>& done) const;
-  // The first one stays.
+  // Keeps the first error and aborts the replicas' waits.
   void Fail(const absl::Status& status) const;
 
   const ReplicatedModelOptions options_;
   BlockTable blocks_;
   std::optional<int> tied_block_;
-  bool is_made_ = false;  // before, what is waited for has limits of its own
+  bool is_made_ = false;  // waits in Make have no timeout: make and join have their own
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  mutable std::deque<Replica> replicas_;  // threads end before what they use goes
+  mutable std::deque<Replica> replicas_;  // last: threads end before other members do
 };
 
 absl::Status ReplicatedModel::Make() {

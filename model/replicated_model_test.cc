@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/replicated_model.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 namespace tug {
 namespace {
 
-// What replicas are told, and do.
+// Calls that replicas receive, and their scripted behaviour.
 struct Script {
   explicit Script(size_t replicas) : calls(replicas), batches(replicas) {
     for (size_t i = 0; i < replicas; ++i) {
@@ -32,10 +33,10 @@ struct Script {
 
   ReplicatedModelOptions options;
   std::vector<std::vector<std::string>> calls;  // by replica
-  std::vector<MicroBatch> batches;              // the last ones
+  std::vector<MicroBatch> batches;              // by replica: the last one
   std::vector<double> losses;
-  int fails = -1;  // a replica, in Backward
-  int waits = -1;  // a replica, in AwaitGradient, for the end of all waits
+  int fails = -1;  // number of a replica: Backward fails
+  int waits = -1;  // number of a replica: AwaitGradient waits for the abort
   std::atomic<bool> aborts = false;
   absl::Notification aborted;
 };
@@ -118,7 +119,7 @@ TEST(ReplicatedModel, CutsAMicroBatchIntoPartsThatFollowEachOther) {
     MicroBatch batch{.samples = samples, .tokens = tokens, .training = true, .partial = true};
     batch.dropout = {.seed = 7, .step = 3, .first_sample = 10};
     model->Start(batch);
-    std::fill(tokens.begin(), tokens.end(), -1);  // the caller's again
+    std::fill(tokens.begin(), tokens.end(), -1);  // the caller may change it after Start
     ASSERT_TRUE(model->Synchronize().ok());
     const std::vector<int> expected = samples == 5 ? std::vector{2, 2, 1} : std::vector{1, 1, 0};
     int first = 0;

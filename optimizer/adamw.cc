@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optimizer/adamw.h"
 
 #include <cmath>
@@ -9,7 +10,8 @@
 namespace tug {
 namespace {
 
-// Updates in so many steps of the job: every one has as many. REQUIRES: position > 0.
+// Number of updates in `steps` steps of the job; all steps have equally many. REQUIRES: position >
+// 0.
 int64_t UpdatesIn(uint64_t steps, const UpdateStep& step) {
   return std::llround(static_cast<double>(step.t) / step.position * static_cast<double>(steps));
 }

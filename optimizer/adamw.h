@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_OPTIMIZER_ADAMW_H_
 #define TUG_OPTIMIZER_ADAMW_H_
 
@@ -5,12 +6,12 @@
 
 namespace tug {
 
-// AdamW (kernels/adamw.h) with the job's schedule: the t of its bias corrections is step.t + 1.
-// From position `freeze_v_after` on v stays as the updates before have made it.
+// AdamW (kernels/adamw.h) with the job's schedule; t of its bias corrections is step.t + 1. From
+// position `freeze_v_after` on, v no longer changes.
 // Immutable, thread-safe.
 class AdamW final : public Optimizer {
  public:
-  // `config` has all fields filled.
+  // REQUIRES: all fields of `config` are filled.
   explicit AdamW(const OptimizerConfig& config) : config_(config) {}
 
   bool keeps_m() const override { return true; }

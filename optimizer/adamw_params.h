@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_OPTIMIZER_ADAMW_PARAMS_H_
 #define TUG_OPTIMIZER_ADAMW_PARAMS_H_
 
@@ -6,8 +7,8 @@
 
 namespace tug {
 
-// What AdamW's kernel takes for an update, for whoever runs it elsewhere than Optimizer::Update
-// does. `config` has all fields filled. Pure.
+// Parameters of the AdamW kernel for one update, for callers that run the kernel themselves, on a
+// GPU for example. REQUIRES: all fields of `config` are filled. Pure.
 kernels::AdamWParams AdamWParamsAt(const OptimizerConfig& config, const UpdateStep& step);
 
 }  // namespace tug

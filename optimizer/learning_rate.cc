@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optimizer/learning_rate.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace tug {
 namespace {
 
-// How much of peak - min is left at `step`, in [begin, decay), where 1 is left at `begin`.
+// Remaining fraction of peak - min at `step` in [begin, decay); 1 at `begin`.
 double LineLeft(double step, double begin, double decay) {
   return 1.0 - (step - begin) / (decay - begin);
 }

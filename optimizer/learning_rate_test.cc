@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optimizer/learning_rate.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ struct Case {
   bool ends_at_floor;         // at decay_steps
 };
 
-// Worked out by hand from the formulas of the header. The last fifth of 109 steps is 21 long.
+// Computed by hand from the formulas in learning_rate.h. The last fifth of 109 steps is 21 steps.
 const std::vector<Case>& Cases() {
   static const auto& cases = *new std::vector<Case>{
       {OptimizerConfig::COSINE, {{34, 0.1 + 0.45 * (1 + std::sqrt(0.5))}, {59, 0.55}}, true},

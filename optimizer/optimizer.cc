@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optimizer/optimizer.h"
 
 #include "base/check.h"

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_OPTIMIZER_OPTIMIZER_H_
 #define TUG_OPTIMIZER_OPTIMIZER_H_
 
-// What makes weights out of gradients, for whoever holds both: a lane, of its segments; a worker
-// that takes local steps, of its blocks. One file an optimizer, one row a file in optimizer.cc.
+// Optimizers: compute new weights from gradients. Used by lanes for their segments and by workers
+// with local steps for their blocks. To add one: one file, one row in optimizer.cc.
 //
 //   const std::unique_ptr<const Optimizer> optimizer = MakeOptimizer(config.optimizer());
 //   std::vector<float> m(optimizer->keeps_m() ? n : 0), v(optimizer->keeps_v() ? n : 0);  // zeros
@@ -18,24 +19,25 @@
 
 namespace tug {
 
-// What an update depends on beside the numbers it is made of.
+// Inputs of an update besides its spans.
 struct UpdateStep {
-  uint64_t t = 0;               // updates of these weights before it, skipped ones too
-  double position = 0;          // in the schedule of the rate (learning_rate.h): steps of the job
-  float step_scale = 1.0f;      // of the rate: what staleness leaves of it
-  bool weight_decay = true;     // whether the configured decay is for these weights
-  float gradient_scale = 1.0f;  // the gradient is an unscaled sum, and is multiplied by it first
+  uint64_t t = 0;               // earlier updates of these weights, skipped ones included
+  double position = 0;          // position in the schedule (learning_rate.h), in steps of the job
+  float step_scale = 1.0f;      // factor of the rate, for staleness
+  bool weight_decay = true;     // whether the configured decay applies to these weights
+  float gradient_scale = 1.0f;  // factor applied to the gradient first: it is an unscaled sum
 };
 
-// All of one length, but for what is empty: m and v that the optimizer does not keep, and a bf16
-// copy that nobody wants. `weights_in` and `weights_out` are equal or apart.
+// Spans of one length, except empty ones: m or v that the optimizer does not keep, and
+// weights_out_bf16 if no bf16 copy is requested. `weights_in` and `weights_out` are equal or do not
+// overlap.
 struct UpdateSpans {
   std::span<const float> gradient;
   std::span<const float> weights_in;
   std::span<float> weights_out;
   std::span<float> m = {};                         // AdamW: mean; SGD: momentum
   std::span<float> v = {};                         // AdamW: mean square
-  std::span<kernels::Bf16> weights_out_bf16 = {};  // also gets weights_out, rounded
+  std::span<kernels::Bf16> weights_out_bf16 = {};  // weights_out, rounded
 };
 
 // Immutable, thread-safe.
@@ -43,19 +45,20 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // State beside the weights, an element each, zeros at the start.
+  // State kept in addition to the weights: one float per element, initially 0.
   virtual bool keeps_m() const = 0;
   virtual bool keeps_v() const = 0;
-  // Makes the next weights. The bits of an element depend on its own numbers and `step` only, so
-  // spans may be cut in any way. REQUIRES: lengths as above.
+  // Computes the next weights. The bits of an element depend on its own numbers and `step` only, so
+  // callers may split spans anywhere. REQUIRES: lengths as UpdateSpans says.
   virtual void Update(const UpdateStep& step, const UpdateSpans& spans) const = 0;
 };
 
-// As `config`, all fields filled, says.
+// Creates the optimizer of `config`. REQUIRES: all fields are filled.
 std::unique_ptr<const Optimizer> MakeOptimizer(const OptimizerConfig& config);
 
-// What lanes update with: as `optimizer` says, or, where workers take local steps, as `sync.outer`
-// says: SGD at a constant rate, without decay, on the mean of the differences they push.
+// Optimizer of the lanes: that of `optimizer`, or, if workers take local steps, that of
+// `sync.outer`: SGD at a constant rate, without decay, on the mean of the differences that workers
+// push.
 std::unique_ptr<const Optimizer> MakeLaneOptimizer(const OptimizerConfig& optimizer,
                                                    const SyncConfig& sync);
 

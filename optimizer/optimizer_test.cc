@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optimizer/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +57,7 @@ std::vector<float> Gradient(uint64_t step) {
   return gradient;
 }
 
-// The rules that hold for every row of the table.
+// Properties of every optimizer in the table of optimizer.cc.
 class EveryOptimizer : public testing::TestWithParam<int> {
  protected:
   const OptimizerConfig config_ = Config(static_cast<OptimizerConfig::Algorithm>(GetParam()));
@@ -138,7 +139,7 @@ TEST(Optimizer, AdamWLeavesVAloneFromItsStepOnAndIsThenLinearInTheGradients) {
     EXPECT_EQ(weights.w, same.w);
     EXPECT_EQ(weights.v, same.v);
     const std::vector<float> v = weights.v;
-    // From m = 0 and w = 0: twice the gradients, twice the way.
+    // From m = 0 and w = 0, doubled gradients double the change.
     std::fill(weights.m.begin(), weights.m.end(), 0.0f);
     std::fill(weights.w.begin(), weights.w.end(), 0.0f);
     Weights twice = weights;
@@ -154,7 +155,7 @@ TEST(Optimizer, AdamWLeavesVAloneFromItsStepOnAndIsThenLinearInTheGradients) {
   }
 }
 
-// With a gradient that is always the same, the estimate of its mean square is, too.
+// With a constant gradient, the estimate of its mean square is constant, too.
 TEST(Optimizer, AdamWStepsOnAsFarAsBeforeWhenItsVIsFrozen) {
   for (const uint64_t updates_per_step : {1, 3}) {
     OptimizerConfig config = Config(OptimizerConfig::ADAMW);
@@ -183,8 +184,8 @@ TEST(Optimizer, SgdKeepsOnlyTheMomentumThereIs) {
   EXPECT_FALSE(MakeOptimizer(config)->keeps_m());
 }
 
-// The documented recurrence of torch.optim.SGD(lr=0.1, momentum=0.9, weight_decay=0.1), worked out
-// by hand from w = 1 with gradients 1 and 0.5.
+// The documented recurrence of torch.optim.SGD(lr=0.1, momentum=0.9, weight_decay=0.1), computed by
+// hand from w = 1 with gradients 1 and 0.5.
 TEST(Optimizer, SgdTakesTheStepsThatPyTorchTakes) {
   for (const bool nesterov : {false, true}) {
     OptimizerConfig config = Config(OptimizerConfig::SGD);
@@ -213,7 +214,7 @@ TEST(Optimizer, LanesOfWorkersWithLocalStepsTakeTheOuterOne) {
   const auto outer = MakeLaneOptimizer(Config(OptimizerConfig::ADAMW), sync);
   EXPECT_FALSE(outer->keeps_v());
   Weights weights(*outer);
-  // Two virtual workers have gone 0.5 and 1.5 from 1; far in the inner schedule.
+  // Two virtual workers moved 0.5 and 1.5 away from 1; the inner schedule would be past its decay.
   outer->Update({.t = 1000, .position = 1000, .gradient_scale = 0.5f},
                 weights.Spans(std::vector<float>(kElements, 2.0f), 0, kElements));
   EXPECT_FLOAT_EQ(weights.w[0], 1.0f - 0.7f * (1.0f + 0.9f));

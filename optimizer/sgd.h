@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_OPTIMIZER_SGD_H_
 #define TUG_OPTIMIZER_SGD_H_
 
@@ -5,11 +6,11 @@
 
 namespace tug {
 
-// SGD with momentum (kernels/sgd.h) with the job's schedule. Keeps m, the momentum, only where
-// there is some. Immutable, thread-safe.
+// SGD with momentum (kernels/sgd.h) with the job's schedule. m is the momentum, kept only if it is
+// not 0. Immutable, thread-safe.
 class Sgd final : public Optimizer {
  public:
-  // `config` has all fields filled.
+  // REQUIRES: all fields of `config` are filled.
   explicit Sgd(const OptimizerConfig& config) : config_(config) {}
 
   bool keeps_m() const override { return config_.sgd().momentum() > 0; }

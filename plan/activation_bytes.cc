@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/activation_bytes.h"
 
 #include "base/check.h"
@@ -11,7 +12,7 @@ double ActivationBytes(const TransformerShape& shape, double samples, uint32_t t
              h = static_cast<double>(shape.width), a = static_cast<double>(shape.heads);
   const double t = tensor_parallel;
   const double sbh = s * samples * h;
-  const double cut = sequence_parallel ? t : 1;  // of what tensor parallelism leaves whole
+  const double cut = sequence_parallel ? t : 1;  // divides what tensor parallelism alone does not
   if (recomputation == Recomputation::kFull) return layers * 2 * sbh / cut;
   const double linear = 10 * sbh / cut + 24 * sbh / t;
   const double softmax = 5 * a * s * s * samples / t;

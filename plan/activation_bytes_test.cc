@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/activation_bytes.h"
 
 #include <gtest/gtest.h>
 
-#include "model/memory.h"
+#include "model/transformer/memory.h"
 
 namespace tug {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr TransformerShape kGpt3 = {
     .layers = 96, .width = 12288, .heads = 96, .context = 2048, .vocabulary = 50257};
 
-// 34 s b h + 5 a s^2 b, of 96 layers.
+// 34 s b h + 5 a s^2 b per layer, 96 layers.
 TEST(ActivationBytes, AreTheLecturesWithoutRecomputation) {
   const double layer = 34.0 * 2048 * 12288 + 5.0 * 96 * 2048 * 2048;
   EXPECT_DOUBLE_EQ(ActivationBytes(kGpt3, 1, 1, false, Recomputation::kNone), 96 * layer);
@@ -34,7 +35,7 @@ TEST(ActivationBytes, AreDividedByTensorParallelismInPart) {
   EXPECT_DOUBLE_EQ(ActivationBytes(kGpt3, 1, 8, false, Recomputation::kSelective), 96 * sbh * 13);
 }
 
-// Korthikanti et al. 2022, table 2: with sequence parallelism all of it is.
+// Korthikanti et al. 2022, table 2: with sequence parallelism everything is divided.
 TEST(ActivationBytes, AreDividedByTensorAndSequenceParallelism) {
   for (const Recomputation recomputation :
        {Recomputation::kNone, Recomputation::kSelective, Recomputation::kFull}) {

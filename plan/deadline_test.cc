@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/deadline.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ TEST(TrainingSeconds, IsTheDeadlineOfAsManyGpus) {
               kMonthSeconds, 1e-6);
 }
 
-// The lectures say 30% to 40% longer: by count, a third.
+// The lectures say 30% to 40% longer; the count gives a third.
 TEST(TrainingFlops, GrowByAThirdWithFullRecomputation) {
   EXPECT_DOUBLE_EQ(TrainingFlops(1e9, 1e9, Recomputation::kFull),
                    4.0 / 3 * TrainingFlops(1e9, 1e9, Recomputation::kSelective));

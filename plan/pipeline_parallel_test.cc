@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/pipeline_parallel.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ TEST(BubbleFraction, ShrinksWithMicroBatches) {
   EXPECT_DOUBLE_EQ(BubbleFraction(4, 12), 0.25);
 }
 
-// The bubble beside the time that is computed in, together the step.
+// The step is the bubble plus the compute time.
 TEST(IdleShare, IsTheBubblesPartOfTheStep) {
   for (const uint32_t p : {1, 2, 7}) {
     for (const uint64_t m : {1, 5, 64}) {
@@ -28,7 +29,7 @@ TEST(MicroBatchesHeld, AreNoMoreThanStages) {
   EXPECT_EQ(MicroBatchesHeld(4, 3), 3u);
 }
 
-// Turns in which stage j has micro-batch i, and those after which it passes it on.
+// Counts turns in which stage j has micro-batch i and passes it on afterwards.
 TEST(PipelineSeconds, CountsTheTurnsThatPassSomethingOn) {
   const TransformerShape shape = {
       .layers = 4, .width = 8, .heads = 2, .context = 16, .vocabulary = 10};

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_PLAN_STATE_BYTES_H_
 #define TUG_PLAN_STATE_BYTES_H_
 
 namespace tug {
 
-// What Adam's training keeps of every parameter beside activations: bytes a parameter.
-// Source: the lectures' "GPU HBM Content During Training"; Rajbhandari et al. 2020 (ZeRO), section
-// 3.1: mixed precision keeps 16 Psi, of which K = 12 are the optimizer's.
+// Training state of Adam, without activations, in bytes per parameter. Source: the lectures' "GPU
+// HBM Content During Training"; Rajbhandari et al. 2020 (ZeRO), section 3.1: mixed precision keeps
+// 16 Psi, K = 12 of them for the optimizer.
 struct StateBytes {
-  double parameters = 0;  // that forward and backward passes read
+  double parameters = 0;  // read by forward and backward passes
   double gradients = 0;
-  double master = 0;         // FP32 weights beside the parameters
+  double master = 0;         // FP32 weights in addition to the parameters
   double first_moment = 0;   // m
   double second_moment = 0;  // v
 

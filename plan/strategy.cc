@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/strategy.h"
 
 #include <algorithm>
@@ -5,15 +6,15 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "collective/halving_doubling.h"
-#include "collective/ring.h"
+#include "collective/schedules/halving_doubling.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 namespace {
 
 constexpr double kFp32Bytes = 4;
 
-// Rings that a step goes around.
+// Ring operations of a step.
 struct Phases {
   double gradient_scatters = 0;
   double gradient_gathers = 0;
@@ -78,7 +79,7 @@ double HalvingSeconds(const Exchange& e, const LinkCost& link) {
                                          static_cast<uint64_t>(std::llround(e.gradient_bytes)));
 }
 
-// GPUs for each server.
+// GPUs per server.
 double GpusOfAServer(const Exchange& e) {
   TUG_CHECK(e.servers >= 1);
   return static_cast<double>(e.workers) * e.parts / e.servers;

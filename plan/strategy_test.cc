@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/strategy.h"
 
 #include <gtest/gtest.h>
 
-#include "collective/ring.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 namespace {
@@ -82,7 +83,7 @@ TEST(Traffic, OfOneMicroBatchIsTheLectures) {
   EXPECT_EQ(RowOf(Strategy::kZero3).formula(OfModel(1e9, 4)), "3 (N-1)/N Psi");
 }
 
-// Where a worker keeps no whole gradient or no whole weights, each micro-batch exchanges them.
+// A worker that keeps no whole gradient or no whole weights exchanges them in each micro-batch.
 TEST(Traffic, GrowsWithMicroBatchesWhereGradientsOrWeightsAreDivided) {
   Exchange exchange = OfModel(1e9, 4);
   exchange.micro_batches = 5;
@@ -128,7 +129,7 @@ TEST(Traffic, OfAParameterServerShrinksWithTheirNumberNotAWorkers) {
   }
 }
 
-// 12 GPUs hold the model together in each worker: servers have all of it, as with one GPU.
+// 12 GPUs of each worker hold the model together: servers have all of it, as with one GPU.
 TEST(Traffic, OfAServerIsThatOfTheWholeModelHoweverItIsCut) {
   const Exchange whole = {
       .gradient_bytes = 12e9, .weight_bytes = 12e9, .workers = 8, .servers = 16};
@@ -138,7 +139,7 @@ TEST(Traffic, OfAServerIsThatOfTheWholeModelHoweverItIsCut) {
   const StrategyRow& row = RowOf(Strategy::kParameterServer);
   EXPECT_DOUBLE_EQ(row.traffic(cut).server_receives, row.traffic(whole).server_receives);
   EXPECT_DOUBLE_EQ(row.traffic(cut).sends, 1e9);
-  // 96 GPUs push to 16 servers: a server's link is six times as busy as a GPU's.
+  // 96 GPUs push to 16 servers: a server's link carries six times as much as a GPU's.
   const LinkCost link = {.alpha = 0, .beta = 1e-9, .gamma = 0};
   EXPECT_DOUBLE_EQ(row.seconds(cut, link), 2 * 6.0);
 }
@@ -156,7 +157,7 @@ TEST(Traffic, OfAGpuCountsEachOfItsPushes) {
 TEST(Seconds, OfAParameterServerAreThoseOfItsBusiestLink) {
   Exchange exchange = OfModel(1e8, 4);
   const StrategyRow& row = RowOf(Strategy::kParameterServer);
-  // One server takes and gives what all four workers have.
+  // One server receives and sends the data of all four workers.
   EXPECT_DOUBLE_EQ(row.seconds(exchange, kLink), 2 * (4 * 1e-5 + 4 * 1e8 * 1e-9) + 4 * 1e8 * 1e-10);
   // Eight servers: a worker's own link is the busiest.
   exchange.servers = 8;

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/tensor_parallel.h"
 
 #include <cmath>
 
 #include "base/check.h"
-#include "collective/ring.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 

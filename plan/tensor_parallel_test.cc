@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/tensor_parallel.h"
 
 #include <gtest/gtest.h>
 
-#include "collective/ring.h"
+#include "collective/schedules/ring.h"
 
 namespace tug {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr TransformerShape kShape = {
     .layers = 6, .width = 32, .heads = 4, .context = 16, .vocabulary = 10};
 
-// Four all-reduces a layer, each of 2 s b h bytes, of which a ring sends 2 (t - 1) / t.
+// Four all-reduces per layer, each of 2 s b h bytes, of which a ring sends 2 (t - 1) / t.
 TEST(TensorParallelBytes, AreThoseOfFourAllReducesALayer) {
   EXPECT_DOUBLE_EQ(TensorParallelBytes(kShape, 2, 4, Recomputation::kSelective),
                    6 * 4 * 1.5 * (2 * 16 * 2 * 32));

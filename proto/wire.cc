@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proto/wire.h"
 
 #if defined(__x86_64__)
@@ -25,7 +26,7 @@ constexpr bool FieldsCoverTheHeader() {
 }
 static_assert(FieldsCoverTheHeader(), "fields follow one another, each aligned to its size");
 
-// Offset of a field; a name that is not in the table does not compile.
+// Offset of a field; an unknown name does not compile.
 consteval size_t At(std::string_view name) {
   for (const WireField& field : kWireFields) {
     if (name == field.name) return field.offset;

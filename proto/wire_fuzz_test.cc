@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of the header over random fields and random bytes. A failure prints the seed and the
 // round; both are fixed, so a failure repeats.
 
@@ -83,8 +84,8 @@ TEST_F(WireFuzz, SeveralChangedBytesAreRefused) {
   }
 }
 
-// A hostile sender can compute the checksum: what passes then is a header in range, and encoding it
-// gives back the same bytes, so nothing hides in it.
+// A hostile sender can compute the checksum. A header that passes must be in range, and encoding it
+// must give the same bytes, so nothing is hidden in it.
 TEST_F(WireFuzz, WhatPassesWithAForgedChecksumIsInRangeAndHasOneEncoding) {
   int passed = 0;
   for (int round = 0; round < 20000; ++round) {

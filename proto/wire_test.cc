@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proto/wire.h"
 
 #include <xxhash.h>
@@ -47,7 +48,7 @@ Bytes Encode(const WireHeader& header) {
   return bytes;
 }
 
-// Makes the header checksum right again after bytes were changed on purpose.
+// Recomputes the header checksum after a deliberate change of bytes.
 void Reseal(Bytes& bytes) {
   const uint64_t sum = XXH3_64bits(bytes.data(), 96);
   for (size_t i = 0; i < 8; ++i) bytes[96 + i] = static_cast<std::byte>(sum >> (8 * i));
@@ -99,7 +100,7 @@ TEST(Wire, BytesAreTheGoldenOnes) {
 TEST(Wire, RefusesEveryOtherLength) {
   const Bytes bytes = Encode(DistinctFields());
   for (size_t length = 0; length < kHeaderBytes; ++length) {
-    // A heap copy of just that length, so that a read beyond it is seen by the sanitizer.
+    // A heap copy of exactly that length, so that a sanitizer detects a read beyond it.
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + length);
     const auto decoded = DecodeHeader(cut);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument) << length;
@@ -127,7 +128,7 @@ TEST(Wire, AnotherVersionIsNamedBesideOurs) {
   Bytes bytes = Encode(DistinctFields());
   bytes[4] = std::byte{10};
   Reseal(bytes);
-  // A later version may have another length; magic and version stay where they are.
+  // A later version may have another length; magic and version keep their place.
   std::vector<std::byte> future(bytes.begin(), bytes.end());
   future.resize(128);
   for (const std::span<const std::byte> sent :

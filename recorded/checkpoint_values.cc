@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "recorded/checkpoint_values.h"
 
 #include <bit>
@@ -7,12 +8,12 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "huggingface/weights_source.h"
-#include "server/initial_weights.h"
+#include "server/segments/initial_weights.h"
 
 namespace tug {
 namespace {
 
-// The tensor that an element of a block is of, and which one of the tensor it is.
+// Sets the tensor of a block's element, and the index within the tensor.
 void Locate(const BlockSpec& block, uint64_t element, Difference& difference) {
   for (const TensorSpec& tensor : block.tensors()) {
     const uint64_t elements = TensorElements(tensor);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_RECORDED_CHECKPOINT_VALUES_H_
 #define TUG_RECORDED_CHECKPOINT_VALUES_H_
 
@@ -7,21 +8,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "blocks/segment_table.h"
 #include "checkpoint/checkpoint.h"
-#include "exchange/segment_table.h"
 #include "proto/blocks.pb.h"
 #include "proto/job.pb.h"
 #include "recorded/reexecution.h"
 
 namespace tug {
 
-// Weights by segment that a job begins with (server/lane.h): those of train.init_from, or random
+// Weights by segment at the start of a job (server/lane.h): those of train.init_from, or random
 // ones. Errors: those of WeightsSource.
 absl::StatusOr<std::vector<std::vector<float>>> StartWeights(const JobConfig& config,
                                                              const BlockTable& blocks,
                                                              const SegmentTable& table);
 
-// Where what was computed differs from a checkpoint, bit for bit.
+// Location of a bit difference between computed values and a checkpoint.
 struct Difference {
   std::string tensor;    // "h.0/attn.qkv.weight"
   std::string what;      // "weights", "mean", "mean square"
@@ -29,11 +30,11 @@ struct Difference {
   float recorded = 0;
   float computed = 0;
 };
-// "element 12 of h.0.attn.weight: weights 0.125 in the checkpoint, 0.12500001 computed".
+// "element 12 of h.0/attn.qkv.weight: weights 0.125 in the checkpoint, 0.25 computed".
 std::string DifferenceText(const Difference& difference);
 
-// The first one, in the order of blocks, and of what the optimizer keeps: weights, m, v. None: the
-// same bits. Errors: those of CheckpointReader::ReadRange.
+// The first difference in the order of blocks, then of weights, m, v (where the optimizer keeps
+// them). None: the same bits. Errors: those of CheckpointReader::ReadRange.
 absl::StatusOr<std::optional<Difference>> FirstDifference(const CheckpointReader& checkpoint,
                                                           const BlockTable& blocks,
                                                           const SegmentTable& table,

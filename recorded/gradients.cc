@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "recorded/gradients.h"
 
 #include <algorithm>
@@ -6,14 +7,15 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
+#include "config/push_plan.h"
 #include "model/job_model.h"
-#include "proto/push_plan.h"
+#include "model/transformer/create_model.h"
 
 namespace tug {
 namespace {
 
-// As a pull brings it.
+// Rounds values as a bf16 pull does.
 void RoundToBf16(std::span<float> values) {
   std::vector<kernels::Bf16> rounded(values.size());
   const auto n = static_cast<int64_t>(values.size());
@@ -30,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& co
                                                              const Sampler& sampler,
                                                              ThreadPool& pool) {
   std::unique_ptr<Gradients> gradients(new Gradients(config, table, sampler));
-  ASSIGN_OR_RETURN(gradients->model_, Model::Create(ModelOptionsOf(config), pool));
+  ASSIGN_OR_RETURN(gradients->model_, CreateModel(ModelOptionsOf(config), pool));
   for (uint32_t block = 0; block < table.num_blocks(); ++block) {
     gradients->pulled_.emplace_back(table.block_elements(block));
     gradients->rounded_.emplace_back(PushPlanOf(config).binds_bf16 ? table.block_elements(block)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_RECORDED_GRADIENTS_H_
 #define TUG_RECORDED_GRADIENTS_H_
 
@@ -10,33 +11,33 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/thread_pool.h"
+#include "base/cpu/thread_pool.h"
+#include "blocks/codec_choice.h"
+#include "blocks/segment_table.h"
 #include "compression/codec.h"
 #include "data/sampler.h"
-#include "exchange/codec_choice.h"
-#include "exchange/segment_table.h"
 #include "kernels/bf16.h"
 #include "model/model.h"
 #include "proto/job.pb.h"
 #include "recorded/reexecution.h"
-#include "worker/gradient_clip.h"
+#include "worker/gradients/gradient_clip.h"
 
 namespace tug {
 
-// The gradients that a job's workers pushed, to the bit, wherever each virtual worker was: as
-// worker/training_loop.h computes and clips, and as what the exchange makes of it in pushes and
-// pulls is decoded. Without local steps: where pushes are updates, there are none; and without
-// error feedback. Owned by one thread.
+// Recomputes the gradients that a job's workers pushed, bit for bit, wherever each virtual worker
+// ran: computed and clipped as in worker/training_loop.h, and decoded from what the exchange makes
+// of them in pushes and pulls. Without local steps, which do not exist where every push is an
+// update, and without error feedback. Owned by one thread.
 class Gradients {
  public:
-  // `config`: resolved. Errors: those of Model::Create. REQUIRES: sampler, table and pool outlive
-  // this.
+  // `config`: resolved. Errors: those of CreateModel. REQUIRES: sampler, table and pool outlive
+  // this object.
   static absl::StatusOr<std::unique_ptr<Gradients>> Create(const JobConfig& config,
                                                            const SegmentTable& table,
                                                            const Sampler& sampler,
                                                            ThreadPool& pool);
 
-  // ComputeGradient.
+  // Implements ComputeGradient.
   PushedGradient Compute(uint32_t virtual_worker, uint64_t clock,
                          std::span<const std::span<const float>> weights);
 
@@ -50,9 +51,9 @@ class Gradients {
         clip_(config.optimizer(), table.num_blocks()) {}
 
   void BindPulled(uint32_t block);
-  // The segments of a block that is pushed become what the lanes decode.
+  // Replaces the segments of a pushed block by what the lanes decode.
   void Decode(uint32_t virtual_worker, uint64_t clock, uint32_t block, std::span<float> pushed);
-  // Forward and backward of one micro-batch; adds to the gradient from the second on.
+  // Runs forward and backward of one micro-batch; adds to the gradient from the second one on.
   LossSums Pass(uint32_t virtual_worker, uint64_t clock, uint32_t micro_batch);
 
   const JobConfig config_;
@@ -63,8 +64,8 @@ class Gradients {
   std::optional<CodecChoice> codecs_;
   std::vector<std::byte> frame_;
   CodecScratch scratch_;
-  std::vector<std::vector<float>> pulled_;           // by block, as workers had them
-  std::vector<std::vector<kernels::Bf16>> rounded_;  // instead, where the model computes in bf16
+  std::vector<std::vector<float>> pulled_;           // by block, as pulled by workers
+  std::vector<std::vector<kernels::Bf16>> rounded_;  // used instead if the model computes in bf16
   std::vector<std::vector<float>> gradient_;         // by block
   SampleBatch batch_;
 };

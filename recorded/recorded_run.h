@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_RECORDED_RECORDED_RUN_H_
 #define TUG_RECORDED_RECORDED_RUN_H_
 
-// A run whose pushes were updates in an order that is on record (server/order_log.h), as that is
-// needed to compute it again: which gradients there were, of which weights, and in which order they
-// became updates of every segment.
+// A run in which every push was an update and the order is on record (server/sync/order_log.h), in
+// the form needed to compute it again: the gradients, the weights they were computed with, and the
+// order in which they updated every segment.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,25 +14,26 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/order_log.h"
+#include "server/sync/order_log.h"
 
 namespace tug {
 
-// Of a segment whose weights a step does not read: any will do.
+// Version of a segment whose weights a step does not read.
 inline constexpr uint64_t kAnyVersion = std::numeric_limits<uint64_t>::max();
 
-// A virtual worker's gradient.
+// The gradient of a virtual worker at a clock.
 struct RecordedStep {
   uint32_t virtual_worker = 0;
   uint64_t clock = 0;
-  std::vector<uint64_t> weights_version;  // by segment, that it is of, or kAnyVersion
+  // By segment: version that the gradient was computed with, or kAnyVersion.
+  std::vector<uint64_t> weights_version;
 };
 
-// A version of a segment, made of the one before and a step's gradient.
+// A new version of a segment, made from the previous one and a step's gradient.
 struct RecordedUpdate {
-  size_t step = 0;  // in RecordedRun::steps
+  size_t step = 0;  // index into RecordedRun::steps
   uint64_t weights_version = 0;
-  uint32_t flags = 0;  // OrderRecord's
+  uint32_t flags = 0;  // OrderRecord::flags
 };
 
 struct RecordedRun {
@@ -42,10 +44,10 @@ struct RecordedRun {
   size_t update_count() const;
 };
 
-// Puts together what the lanes of a job have logged. Pure. Errors: FAILED_PRECONDITION: the run did
-// not end in order, or began from a checkpoint, which lies amid steps (each of its segments has had
-// pushes that others lack, of weights that nobody has), or a record is not exact; DATA_LOSS:
-// versions of a segment do not follow one another, or a step lacks a segment.
+// Assembles a run from the logs of a job's lanes. Pure. Errors: FAILED_PRECONDITION: the run did
+// not end in order; or it started from a checkpoint, which falls in the middle of steps (each
+// segment has pushes that others miss, computed with weights that are not stored); or a record is
+// not exact. DATA_LOSS: the versions of a segment are not consecutive, or a step lacks a segment.
 absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs);
 
 }  // namespace tug

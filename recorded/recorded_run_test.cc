@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "recorded/recorded_run.h"
 
 #include <string>
@@ -18,7 +19,7 @@ OrderLog Log(uint32_t lane, std::vector<OrderRecord> records) {
           .complete = true};
 }
 
-// Two virtual workers, a step each; segment 0 on lane 0, segment 1 on lane 1.
+// Two virtual workers, one step each; segment 0 on lane 0, segment 1 on lane 1.
 std::vector<OrderLog> Logs() {
   return {Log(0, {{.segment = 0, .virtual_worker = 1, .version = 1, .weights_version = 0},
                   {.segment = 0, .virtual_worker = 0, .version = 2, .weights_version = 0}}),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "recorded/reexecution.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "kernels/sum.h"
-#include "server/push_step.h"
+#include "server/pushes/push_step.h"
 
 namespace tug {
 
@@ -99,7 +100,7 @@ absl::Status Reexecution::ApplyAll() {
   return absl::OkStatus();
 }
 
-// As AppliedPushes::UpdateOf does (server/applied_pushes.cc).
+// Same rules as AppliedPushes::UpdateOf (server/shard/applied_pushes.cc).
 absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) {
   const Segment& place = table_.segment(segment);
   const PushedGradient& pushed = *steps_[update.step].gradient;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "recorded/reexecution.h"
 
 #include <algorithm>
@@ -8,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "config/job_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/sgd.h"
-#include "proto/job_config.h"
 
 namespace tug {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint32_t kWorkers = 3;
-constexpr uint64_t kElements = 2048;  // of a block: two segments
+constexpr uint64_t kElements = 2048;  // of a block, which has two segments
 
 BlockTable Blocks() {
   BlockTable table;
@@ -42,7 +43,7 @@ JobConfig Config(const std::vector<std::string>& overrides = {}) {
   return config.value_or(JobConfig());
 }
 
-// What stands for a gradient: a function of who computes it and of all weights.
+// Stands for a gradient: a function of virtual worker, clock and all weights.
 PushedGradient Gradient(uint32_t virtual_worker, uint64_t clock,
                         std::span<const std::span<const float>> weights) {
   PushedGradient pushed{.token_count = 2 + virtual_worker};
@@ -68,8 +69,8 @@ std::vector<std::vector<float>> Start(const SegmentTable& table) {
   return start;
 }
 
-// A run with an order of its own, made step by step as an asynchronous job would: a worker reads
-// all segments, some of which are behind, and its gradient becomes updates some time later.
+// A run with its own order, made step by step as in an asynchronous job: a worker reads all
+// segments, some of which are behind, and its gradient updates them some time later.
 class AsynchronousRun {
  public:
   AsynchronousRun(const JobConfig& config, const SegmentTable& table, uint32_t seed)
@@ -83,7 +84,7 @@ class AsynchronousRun {
   std::vector<OrderLog> Make(int steps) {
     std::vector<uint64_t> clocks(kWorkers, 0);
     std::vector<std::vector<uint64_t>> read(kWorkers);
-    std::vector<std::vector<uint32_t>> left(kWorkers);  // segments that lack the push
+    std::vector<std::vector<uint32_t>> left(kWorkers);  // segments without the push
     for (int made = 0; made < steps;) {
       const uint32_t vw = random_() % kWorkers;
       if (read[vw].empty()) {
@@ -103,7 +104,7 @@ class AsynchronousRun {
       ++clocks[vw];
       ++made;
     }
-    // Those that are in progress end.
+    // Complete the steps in progress.
     for (uint32_t vw = 0; vw < kWorkers; ++vw) {
       for (const uint32_t s : left[vw]) {
         logs_[0].records.push_back({.segment = s,
@@ -124,7 +125,7 @@ class AsynchronousRun {
   std::vector<uint64_t> versions_;
 };
 
-// The weights as the log's own order makes them, all versions kept.
+// The weights computed in the log's own order, keeping all versions.
 std::vector<std::vector<float>> InLoggedOrder(const JobConfig& config, const SegmentTable& table,
                                               const std::vector<OrderLog>& logs) {
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
@@ -205,7 +206,7 @@ TEST(Reexecution, GivesTheBitsOfTheRecordedOrder) {
 TEST(Reexecution, RefusesAnOrderThatCannotHaveBeen) {
   const JobConfig config = Config();
   const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
-  // Each worker's gradient is of the other's update.
+  // Each worker's gradient depends on the other's update.
   RecordedRun run{
       .virtual_workers = 2,
       .steps = {{0, 0, {0, 1, 0, 0}}, {1, 0, {1, 0, 0, 0}}},
@@ -241,7 +242,7 @@ TEST(Reexecution, AGradientThatCompensationMakesInfiniteChangesNothing) {
               HasSubstr("was finite when it was recorded, and is not now"));
 }
 
-// As a lane writes it down that has a push late, and others' before it, which are of its update.
+// As recorded by a lane that gets a push late, after pushes of others that depend on its update.
 TEST(Reexecution, DoesNotWaitForWeightsThatAStepDoesNotRead) {
   const JobConfig config = Config();
   const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_RECORDED_WEIGHT_VERSIONS_H_
 #define TUG_RECORDED_WEIGHT_VERSIONS_H_
 
@@ -10,8 +11,7 @@
 
 namespace tug {
 
-// The weights of a segment as they change, and of older versions those that somebody still needs.
-// Not thread-safe.
+// A segment's changing weights, with the older versions that are still needed. Not thread-safe.
 class WeightVersions {
  public:
   WeightVersions(uint64_t version, std::vector<float> weights)
@@ -20,9 +20,10 @@ class WeightVersions {
   uint64_t version() const { return version_; }
   std::span<float> newest() { return weights_; }
 
-  // Somebody will ask for `version`, and Release it once. REQUIRES: not older than the newest.
+  // Announces a later use of `version`, followed by one Release. REQUIRES: not older than the
+  // newest.
   void Need(uint64_t version) { ++needed_[version]; }
-  // REQUIRES: needed, and made.
+  // REQUIRES: Need was called for it, and it has been made.
   std::span<const float> Of(uint64_t version) const {
     const auto kept = kept_.find(version);
     return kept == kept_.end() ? std::span<const float>(weights_) : kept->second;
@@ -34,8 +35,8 @@ class WeightVersions {
     kept_.erase(version);
   }
 
-  // The newest becomes an older one; what was it until now is kept if somebody needs it. The caller
-  // then changes newest().
+  // Starts a new version: keeps a copy of the newest one if it is needed. The caller then changes
+  // newest().
   void Advance() {
     if (needed_.contains(version_)) kept_[version_] = weights_;
     ++version_;
@@ -46,7 +47,7 @@ class WeightVersions {
  private:
   uint64_t version_;
   std::vector<float> weights_;
-  std::map<uint64_t, uint64_t> needed_;  // how often, by version
+  std::map<uint64_t, uint64_t> needed_;  // number of uses, by version
   std::map<uint64_t, std::vector<float>> kept_;
 };
 

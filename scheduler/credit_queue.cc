@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/credit_queue.h"
 
 #include <algorithm>
@@ -88,7 +89,7 @@ void CreditQueue::Unlink(Ticket ticket) {
   const Slot& slot = slots_[ticket];
   const uint32_t list = ListOf(slot.entry);
   List& ends = lists_[list];
-  // Where the last of a block that has begun is withdrawn, the block has ended.
+  // Withdrawing the last waiting partition of a begun block ends the block.
   const bool ends_block = slot.after == kNone || slots_[slot.after].entry.group != slot.entry.group;
   if (list == begun_ && ends.first == ticket && ends_block) begun_ = kNone;
   (slot.before == kNone ? ends.first : slots_[slot.before].after) = slot.after;

@@ -1,26 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SCHEDULER_CREDIT_QUEUE_H_
 #define TUG_SCHEDULER_CREDIT_QUEUE_H_
 
-// Order and amount of what is on its way in one direction. Life of a partition:
+// Orders partitions and limits the bytes in flight in one direction. States of a partition:
 //
 //   Enqueue -> waits -> (policy, credit) Next -> outstanding -> Received -> Committed
 //                ^                                                 |
 //                +------------------- EnqueueAgain ----------------+
 //
-//  - Order: the policy's (policy.h). Blocks of equal priority, and partitions of a block, leave in
-//    the order they came.
-//  - Amount: a partition leaves only while the bytes outstanding, with its own, fit the credit; one
-//    larger than the whole credit leaves when nothing else is outstanding. So outstanding bytes are
-//    at most max(credit, largest partition), and under BYTESCHEDULER that is all that a partition
-//    finds ahead of it of less urgent ones. The first in order is never passed over for a smaller
-//    one, so none waits for ever.
-//  - Received and Committed may come early, twice or in any order: credit returns exactly once, and
-//    what waits is withdrawn.
+//  - Order: set by the policy (policy.h). Blocks of equal priority, and partitions of a block,
+//    leave in order of arrival.
+//  - Amount: a partition leaves only while the outstanding bytes, its own included, fit the credit;
+//    one larger than the whole credit leaves when nothing else is outstanding. So outstanding bytes
+//    are at most max(credit, largest partition), and under BYTESCHEDULER a partition waits for at
+//    most that many bytes of less urgent ones. A smaller partition never overtakes the first in
+//    order, so none starves.
+//  - Received and Committed may come early, twice or in any order: the credit returns exactly once,
+//    and a waiting partition is withdrawn.
 //
-// Priorities are small numbers (blocks): each has a list of its own, and a bit that says whether
-// anything is in it. So every call costs the same however many partitions wait, and nothing is
-// allocated once the tables have grown. A partition costs 0.1 microseconds, 0.05 of them CPU time,
-// with 10,000 waiting over 200 blocks (credit_queue_benchmark, on a loaded machine of 2 cores).
+// Priorities are small numbers (blocks): each has its own list, and a bit that is set while the
+// list is not empty. So the cost of a call does not depend on the number of waiting partitions, and
+// nothing is allocated once the tables have grown. A partition costs 0.1 microseconds, 0.05 of them
+// CPU time, with 10,000 waiting over 200 blocks (credit_queue_benchmark, on a loaded machine with 2
+// cores).
 
 #include <cstddef>
 #include <cstdint>
@@ -34,14 +36,14 @@ namespace tug {
 // Pure: no thread, no clock. Not thread-safe.
 class CreditQueue {
  public:
-  // Names a partition from Enqueue to Committed; then another may get the number.
+  // Names a partition from Enqueue to Committed, which frees the number for reuse.
   using Ticket = uint32_t;
 
   struct Entry {
-    uint32_t priority = 0;  // smaller is more urgent; the block's number
-    uint64_t group = 0;     // below kAlone; the same for the partitions of one block's sending
-    uint64_t bytes = 0;     // of the credit
-    uint64_t item = 0;      // the caller's name for it
+    uint32_t priority = 0;  // below kAlone; same for all partitions of a block's transfer
+    uint64_t group = 0;  // below kAlone; the same for all partitions of one push or pull of a block
+    uint64_t bytes = 0;  // credit it takes
+    uint64_t item = 0;   // name chosen by the caller
   };
 
   // REQUIRES: `policy` is one of kSchedulingPolicies.
@@ -49,24 +51,25 @@ class CreditQueue {
       : policy_(policy), credit_bytes_(credit_bytes) {}
 
   Ticket Enqueue(const Entry& entry);
-  // The item of the next partition allowed to leave, which is outstanding from now.
+  // Item of the next partition allowed to leave, which is outstanding from now on. None: nothing
+  // waits, or the credit does not suffice.
   std::optional<uint64_t> Next();
-  // It holds less of the credit from now on: it has turned out to be so many bytes.
-  // REQUIRES: it does not wait, and held no less.
+  // Reduces the credit the partition takes to `bytes`, its actual size. REQUIRES: it does not wait,
+  // and took at least `bytes`.
   void Shrink(Ticket ticket, uint64_t bytes);
-  // The receiver has taken it over, or it was lost: it holds no credit and does not wait.
+  // The receiver has accepted the partition, or it was lost: it holds no credit and does not wait.
   void Received(Ticket ticket);
-  // It is to leave once more, after the block's that wait, as a block of its own.
+  // Queues the partition once more as a block of its own, behind waiting ones of equal priority.
   // REQUIRES: received.
   void EnqueueAgain(Ticket ticket);
-  // Nothing more comes of it: as Received, and the ticket is given up.
+  // The partition is done: as Received, and its ticket becomes free.
   void Committed(Ticket ticket);
 
   uint64_t credit_bytes() const { return credit_bytes_; }
-  // From now on. What is outstanding beyond a smaller one comes back before anything leaves.
+  // Applies from now on. With a smaller credit, nothing leaves until the excess has returned.
   void set_credit_bytes(uint64_t credit_bytes) { credit_bytes_ = credit_bytes; }
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
-  // The most at a time, ever.
+  // Peak of outstanding_bytes().
   uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
   size_t waiting() const { return waiting_; }
   uint64_t waiting_bytes() const { return waiting_bytes_; }
@@ -90,7 +93,7 @@ class CreditQueue {
   uint32_t ListOf(const Entry& entry) const { return policy_.by_priority ? entry.priority : 0; }
   void Append(Ticket ticket);
   void Unlink(Ticket ticket);
-  // Where the next partition leaves from. REQUIRES: something waits.
+  // List of the next partition. REQUIRES: a partition waits.
   uint32_t NextList() const;
 
   const SchedulingPolicy& policy_;
@@ -103,7 +106,7 @@ class CreditQueue {
   std::vector<Ticket> free_;
   std::vector<List> lists_;       // by priority
   std::vector<uint64_t> filled_;  // a bit per list
-  uint32_t begun_ = kNone;        // whole_blocks: the list whose first block has begun
+  uint32_t begun_ = kNone;        // whole_blocks: list whose first block has begun
 };
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/credit_queue.h"
 
 #include <gtest/gtest.h>
@@ -14,25 +15,23 @@ namespace {
 
 using Ticket = CreditQueue::Ticket;
 
-// ---- the table ----
-
 TEST(SchedulingPolicies, HasARowForEveryNameOfTheConfiguration) {
   const google::protobuf::EnumDescriptor* names = CommConfig::Scheduler_descriptor();
   for (int i = 0; i < names->value_count(); ++i) {
     const auto name = static_cast<CommConfig::Scheduler>(names->value(i)->number());
     const auto rows = std::count_if(kSchedulingPolicies.begin(), kSchedulingPolicies.end(),
                                     [&](const SchedulingPolicy& p) { return p.name == name; });
-    // AUTO is no order of its own.
+    // AUTO has no order of its own.
     const bool own = name != CommConfig::SCHEDULER_DEFAULT && name != CommConfig::AUTO;
     EXPECT_EQ(rows, own ? 1 : 0) << names->value(i)->name();
   }
   EXPECT_EQ(PolicyOf(CommConfig::AUTO).name, CommConfig::BYTESCHEDULER);
 }
 
-// ---- by example: the figure of policy.h ----
+// ---- the example of policy.h ----
 
-// The order in which blocks leave under credit for one partition, when blocks 1 and 0 complete
-// while the first partition of block 2 is on its way.
+// Order in which blocks leave under credit for one partition, when blocks 1 and 0 complete while
+// the first partition of block 2 is in flight.
 std::vector<uint64_t> OrderOfBlocks(CommConfig::Scheduler name) {
   CreditQueue queue(PolicyOf(name), 10);
   std::vector<Ticket> tickets;
@@ -80,7 +79,7 @@ TEST(CreditQueue, CountsWhatWaits) {
   EXPECT_EQ(queue.waiting_bytes(), 10u);
 }
 
-// Two virtual workers push the same block; block 0 need not wait for the second one's.
+// Two virtual workers push the same block; block 0 must not wait for the second push.
 TEST(CreditQueue, PriorityEndsABlockWhereAnotherSendingOfItBegins) {
   CreditQueue queue(PolicyOf(CommConfig::PRIORITY), 10);
   const Ticket first = queue.Enqueue({.priority = 5, .group = 1, .bytes = 10, .item = 51});
@@ -98,7 +97,7 @@ TEST(CreditQueue, PriorityEndsABlockWhoseLastPartitionIsWithdrawn) {
   EXPECT_EQ(queue.Next(), 51u);
   queue.Committed(second);
   queue.Committed(first);
-  queue.Enqueue({.priority = 5, .group = 1, .bytes = 10, .item = 53});  // the next sending
+  queue.Enqueue({.priority = 5, .group = 1, .bytes = 10, .item = 53});  // next push of the block
   queue.Enqueue({.priority = 0, .group = 2, .bytes = 10, .item = 0});
   EXPECT_EQ(queue.Next(), 0u);
 }
@@ -163,13 +162,13 @@ TEST(CreditQueue, ReturnsCreditOnceHoweverOftenItIsSaid) {
   queue.Received(a);
   queue.Committed(a);
   EXPECT_EQ(queue.outstanding_bytes(), 20u);
-  queue.Committed(b);  // received was lost
+  queue.Committed(b);  // kReceived was lost
   EXPECT_EQ(queue.outstanding_bytes(), 0u);
 }
 
-// ---- by property: whatever comes, in whatever order ----
+// ---- properties: random events in any order ----
 
-// The specification: what waits, in the order it came, searched through at every step.
+// The specification: a list of waiting partitions in order of arrival, searched linearly.
 class NaiveQueue {
  public:
   NaiveQueue(const SchedulingPolicy& policy, uint64_t credit_bytes)
@@ -213,7 +212,7 @@ class NaiveQueue {
   }
 
  private:
-  // A block has begun while something of it waits.
+  // A block counts as begun while it has waiting partitions.
   void EndBlock() {
     const bool waits =
         begun_.has_value() &&
@@ -233,11 +232,11 @@ class CreditQueueProperties : public testing::TestWithParam<SchedulingPolicy> {
   struct Partition {
     CreditQueue::Entry entry;
     Ticket ticket = 0;
-    int may_leave = 1;  // times: once, and once more for every EnqueueAgain
+    int may_leave = 1;  // times it may leave: 1, plus 1 for every EnqueueAgain
     int left = 0;
     bool received = false;
     bool committed = false;
-    uint64_t lower_left_since = 0;  // bytes of less urgent ones that left while it waited
+    uint64_t lower_left_since = 0;  // bytes of less urgent partitions that left while it waited
   };
 
   void Run(uint32_t seed) {
@@ -307,7 +306,7 @@ class CreditQueueProperties : public testing::TestWithParam<SchedulingPolicy> {
     part.committed = true;
   }
 
-  // Answers come late, twice, early or never; some are deferred and wanted again.
+  // Acknowledgements come late, twice, early or never; some partitions are queued again.
   void Step() {
     ASSERT_NO_FATAL_FAILURE(Leave());
     Partition& part = parts_[random_() % parts_.size()];
@@ -337,7 +336,7 @@ class CreditQueueProperties : public testing::TestWithParam<SchedulingPolicy> {
 
   void CheckCredit() {
     ASSERT_EQ(queue_->outstanding_bytes(), naive_->outstanding_bytes());
-    // What was outstanding under a larger credit comes back first.
+    // After the credit shrinks, the excess must return first.
     if (queue_->outstanding_bytes() <= credit_) allowed_ = credit_;
     ASSERT_LE(queue_->outstanding_bytes(), std::max(allowed_, largest_));
     ASSERT_EQ(queue_->waiting(), naive_->waiting().size());
@@ -356,7 +355,7 @@ class CreditQueueProperties : public testing::TestWithParam<SchedulingPolicy> {
     for (Partition& part : parts_) {
       if (!part.committed) Committed(part);
       EXPECT_GE(part.left, 1) << "lost";
-      // What is ahead of it of less urgent ones had left before it came: at most the credit.
+      // Less urgent partitions may be ahead of it only if they left before it arrived.
       if (GetParam().by_priority && !GetParam().whole_blocks) {
         EXPECT_EQ(part.lower_left_since, 0u);
       }
@@ -369,7 +368,7 @@ class CreditQueueProperties : public testing::TestWithParam<SchedulingPolicy> {
   std::mt19937 random_;
   uint64_t credit_ = 0;
   uint64_t largest_credit_ = 0;
-  uint64_t allowed_ = 0;  // to be outstanding
+  uint64_t allowed_ = 0;  // limit on outstanding bytes
   uint64_t largest_ = 0;
   std::vector<Partition> parts_;  // by item
   std::optional<CreditQueue> queue_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/gaussian_process.h"
 
 #include <cmath>
@@ -17,7 +18,7 @@ double Matern52(double distance) {
   return (1 + scaled + scaled * scaled / 3) * std::exp(-scaled);
 }
 
-// What is likely of a parameter: its logarithm is normal, around that of `center`.
+// Log-normal prior of a parameter, centred on `center`.
 struct Likely {
   double center;
   double log_deviation;
@@ -29,7 +30,7 @@ struct Likely {
 };
 
 // Values are logarithms of step times: 0.3 is a factor of 1.35. Coordinates are octaves. The grids
-// leave out what makes the process sure of itself too soon: weak signals, great lengths.
+// omit weak signals and great lengths, which make the process overconfident too early.
 constexpr Likely kSignal{0.3, 1.0};
 constexpr Likely kLength{3.0, 0.5};
 constexpr double kSignals[] = {0.12, 0.25, 0.5, 1.0};
@@ -40,7 +41,7 @@ constexpr double kNoises[] = {0.005, 0.01, 0.02, 0.04, 0.08};
 
 struct GaussianProcess::Factorization {
   Eigen::LLT<Eigen::MatrixXd> factor;  // of the observations' covariance
-  Eigen::VectorXd weights;             // its inverse times what was not expected
+  Eigen::VectorXd weights;             // inverse covariance times (values - expected values)
 };
 
 GaussianProcess::GaussianProcess(std::vector<GpObservation> observations,

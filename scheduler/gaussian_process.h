@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SCHEDULER_GAUSSIAN_PROCESS_H_
 #define TUG_SCHEDULER_GAUSSIAN_PROCESS_H_
 
@@ -5,9 +6,9 @@
 // Processes for Machine Learning, algorithm 2.1 (prediction, marginal likelihood), section 2.7 (an
 // unknown trend) and equation 4.17 (Matern 5/2).
 //
-// What is known before any observation is `GpPoint::expected`, right in shape but perhaps not in
-// height or scale: the mean is  a + b expected(x),  b about 1, both unknown and integrated out. So
-// observations have the covariance
+// The prior is `GpPoint::expected`: right in shape, but perhaps not in height or scale. The mean
+// is  a + b expected(x)  with b about 1; a and b are unknown and integrated out. So observations
+// have the covariance
 //   signal^2 Matern52(|x - x'| / length) + kOffset^2 + kSlope^2 expected(x) expected(x')
 //   + noise^2 / measurements, on the diagonal
 // around the mean expected(x).
@@ -22,17 +23,18 @@ namespace tug {
 struct GpPoint {
   double x = 0;
   double y = 0;
-  double expected = 0;  // best as a difference from its mean over the points of interest
+  double expected = 0;  // ideally relative to its mean over the points of interest
 };
 
-// The mean of `measurements` values at a point.
+// Mean of `measurements` values at a point.
 struct GpObservation {
   GpPoint at;
   double value = 0;
   uint32_t measurements = 1;
 };
 
-// Standard deviations, and the distance over which values are alike.
+// `signal` and `noise` are standard deviations; `length` is the distance over which values
+// correlate.
 struct GpParameters {
   double signal = 1;
   double length = 1;
@@ -41,7 +43,7 @@ struct GpParameters {
 
 struct GpPrediction {
   double mean = 0;
-  double deviation = 0;  // standard, of the function: without noise
+  double deviation = 0;  // standard deviation of the function, without noise
 };
 
 // Immutable, thread-safe. Deterministic.
@@ -53,9 +55,9 @@ class GaussianProcess {
   // REQUIRES: at least one observation; positive parameters and numbers of measurements.
   GaussianProcess(std::vector<GpObservation> observations, const GpParameters& parameters);
 
-  // With the parameters that are likeliest, of a small grid: by marginal likelihood, and log-normal
-  // priors for logarithms of step times over octaves (gaussian_process.cc), that of the noise
-  // around `likely_noise`.
+  // Chooses the most likely parameters of a small grid: by marginal likelihood and log-normal
+  // priors for logarithms of step times over octaves (gaussian_process.cc); the prior of the noise
+  // is centred on `likely_noise`.
   static GaussianProcess Fit(std::span<const GpObservation> observations, double likely_noise);
 
   GpPrediction At(const GpPoint& point) const;
@@ -63,17 +65,17 @@ class GaussianProcess {
   const GpParameters& parameters() const { return parameters_; }
 
  private:
-  struct Factorization;  // Eigen's, whose headers only gaussian_process.cc reads
+  struct Factorization;  // hides Eigen, which only gaussian_process.cc includes
 
   double Covariance(const GpPoint& a, const GpPoint& b) const;
 
   const std::vector<GpObservation> observations_;
   const GpParameters parameters_;
-  std::shared_ptr<const Factorization> factorization_;  // shared by copies: it never changes
+  std::shared_ptr<const Factorization> factorization_;  // immutable, so copies share it
   double log_marginal_likelihood_ = 0;
 };
 
-// By how much a value drawn there is expected to lie below `best`, a negative difference counting
+// Expected amount by which a value drawn from `prediction` lies below `best`; a value above counts
 // as 0 (Jones et al. 1998, equation 15).
 double ExpectedImprovement(const GpPrediction& prediction, double best);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/gaussian_process.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ TEST(GaussianProcess, IsSureOfOneObservationUpToItsNoise) {
 
 TEST(GaussianProcess, FallsOffAsMatern52WithDistance) {
   const GaussianProcess process({{{0, 0}, 0.0}}, {.signal = 1, .length = 2, .noise = 1e-6});
-  // At a length: (1 + sqrt 5 + 5/3) exp(-sqrt 5) = 0.523994 of the variance is shared.
+  // At distance `length`: (1 + sqrt 5 + 5/3) exp(-sqrt 5) = 0.523994 of the variance is shared.
   const double shared = 0.5239941088318203 + kTrend;
   const double variance = 1 + kTrend - shared * shared / (1 + kTrend);
   EXPECT_NEAR(process.At({2, 0}).deviation, std::sqrt(variance), 1e-6);
@@ -33,8 +34,8 @@ TEST(GaussianProcess, FallsOffAsMatern52WithDistance) {
 }
 
 TEST(GaussianProcess, WeighsTwoObservationsByTheirMeasurements) {
-  // At one place: 1.0 measured once, 2.0 three times; the trend is next to free, so the mean is
-  // theirs, weighted, and one observation of four measurements says the same.
+  // At one point: 1.0 measured once, 2.0 three times. The trend is almost free, so the mean is the
+  // weighted one, and equals that of one observation with four measurements.
   const GpParameters parameters{.signal = 1, .length = 1, .noise = 0.5};
   const GaussianProcess two({{{0, 0}, 1.0, 1}, {{0, 0}, 2.0, 3}}, parameters);
   const GaussianProcess one({{{0, 0}, 1.75, 4}}, parameters);
@@ -50,9 +51,9 @@ TEST(GaussianProcess, SolvesTwoPlacesAsByHand) {
   const double slope = GaussianProcess::kSlope * GaussianProcess::kSlope;
   const double near = 0.25 * 0.5239941088318203;
   const double a = 0.25 + kTrend + slope * 0.09 + 0.01;  // diagonal
-  const double b = near + kTrend - slope * 0.09;         // beside it
+  const double b = near + kTrend - slope * 0.09;         // off-diagonal
   const double determinant = a * a - b * b;
-  const double r0 = 1.0 - 0.3, r1 = 0.2 + 0.3;  // what was not expected
+  const double r0 = 1.0 - 0.3, r1 = 0.2 + 0.3;  // values - expected values
   const double w0 = (a * r0 - b * r1) / determinant;
   const double w1 = (a * r1 - b * r0) / determinant;
   EXPECT_NEAR(process.At({0, 0, 0.3}).mean, 0.3 + (a - 0.01) * w0 + b * w1, 1e-9);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SCHEDULER_POLICY_H_
 #define TUG_SCHEDULER_POLICY_H_
 
@@ -8,18 +9,18 @@
 
 namespace tug {
 
-// In what order partitions leave, all under the same byte credit (credit_queue.h). None of it
-// changes a bit of the result. Three blocks of two partitions, completed in the order 2, 1, 0;
-// credit for one partition, and blocks 1 and 0 complete while 2a is on its way:
+// Order in which partitions leave; all policies share one byte credit (credit_queue.h). Under BSP
+// the order does not change the result by a bit. Example: three blocks of two partitions complete
+// in the order 2, 1, 0; the credit is one partition; blocks 1 and 0 complete while 2a is in flight:
 //
 //   FIFO            2a 2b 1a 1b 0a 0b
 //   PRIORITY        2a 2b 0a 0b 1a 1b
 //   BYTESCHEDULER   2a 0a 0b 1a 1b 2b
 struct SchedulingPolicy {
   CommConfig::Scheduler name;
-  // A block that the next forward pass needs earlier goes first; else the one that came first.
+  // The block that the next forward pass needs earliest goes first; otherwise the order of arrival.
   bool by_priority;
-  // A block that has begun leaves to the last partition that waits, before another begins.
+  // A begun block sends all its waiting partitions before another block begins.
   bool whole_blocks;
   const char* source;
 };
@@ -30,8 +31,8 @@ inline constexpr std::array<SchedulingPolicy, 3> kSchedulingPolicies = {{
     {CommConfig::BYTESCHEDULER, true, false, "Peng et al. 2019 (ByteScheduler), section 4.2"},
 }};
 
-// The policy of a scheduler; AUTO tunes BYTESCHEDULER (tuner.h).
-// REQUIRES: there is one of that name (in a complete configuration there is).
+// Policy of a scheduler; AUTO tunes BYTESCHEDULER (tuner.h). REQUIRES: kSchedulingPolicies has it,
+// as in every complete configuration.
 inline const SchedulingPolicy& PolicyOf(CommConfig::Scheduler name) {
   if (name == CommConfig::AUTO) name = CommConfig::BYTESCHEDULER;
   for (const SchedulingPolicy& policy : kSchedulingPolicies) {

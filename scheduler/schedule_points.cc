@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/schedule_points.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/check.h"
-#include "proto/largest_payload.h"
+#include "config/largest_payload.h"
 
 namespace tug {
 namespace {
 
-constexpr uint64_t kMinPartitionBytes = 4 << 10;  // the least a job may ask for; credit: 16 KiB
+constexpr uint64_t kMinPartitionBytes = 4 << 10;  // the minimum a job may set; likewise for credit
 constexpr uint64_t kMinCreditBytes = 16 << 10;
 
 }  // namespace

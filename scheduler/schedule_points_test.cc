@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/schedule_points.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/tuner.h"
 
 #include <algorithm>
@@ -18,11 +19,11 @@ std::vector<SchedulePoint> WithOwn(std::vector<SchedulePoint> points, const Sche
 
 double Octaves(uint64_t bytes) { return std::log2(static_cast<double>(bytes)); }
 
-// Of a trial's time, as a part of it.
+// Noise of a trial's time, as a fraction of it.
 constexpr double kNoiseUnknown = 0.02;
 constexpr double kLeastNoise = 0.005;
 
-// Where the design's points lie, as parts of the ranges of partition and credit.
+// Positions of the design points, as fractions of the ranges of partition and credit.
 constexpr double kDesignPlaces[Tuner::kDesign][2] = {
     {0.35, 0.5}, {0.75, 0.65}, {0.15, 0.2}, {0.2, 0.85}};
 
@@ -63,7 +64,7 @@ void Tuner::SetPrediction(std::vector<double> seconds) {
   }
   for (double& each : seconds) each -= mean;
   expected_ = std::move(seconds);
-  // It came after a trial: what is tried next was chosen without it.
+  // The next point was chosen without the prediction: choose again.
   if (trials_done_ == 0 || settled_.has_value() || trials_done_ >= options_.trials) return;
   process_.emplace(GaussianProcess::Fit(Observations(), LikelyNoise()));
   if (steps_.empty()) current_ = NextPoint(*process_);
@@ -85,8 +86,8 @@ std::vector<GpObservation> Tuner::Observations() const {
   return observations;
 }
 
-// Of a trial's time, from the spread of steps within trials: a median of normal values has 1.25
-// times the deviation of their mean.
+// Noise of a trial's time, from the spread of steps within trials. The median of normal values has
+// 1.25 times the standard deviation of their mean.
 double Tuner::LikelyNoise() const {
   if (spread_steps_ == 0) return kNoiseUnknown;
   const double of_step = std::sqrt(spread_ / spread_steps_);
@@ -151,7 +152,7 @@ size_t Tuner::BestTried(const GaussianProcess& process) const {
   return best;
 }
 
-// What may be the best yet: the least that a step takes there, within a deviation.
+// The tried point with the lowest mean minus one standard deviation.
 size_t Tuner::MostPromisingTried(const GaussianProcess& process) const {
   size_t chosen = first_;
   double least = std::numeric_limits<double>::infinity();

@@ -1,5 +1,6 @@
-// How near to the best point of the whole grid the tuner ends after 20 trials, on step times made
-// up after ByteScheduler's model (Peng et al. 2019, section 4.3) with noise.
+// SPDX-License-Identifier: Apache-2.0
+// Distance of the tuner's result from the best point of the grid after 20 trials, on noisy
+// synthetic step times by ByteScheduler's model (Peng et al. 2019, section 4.3).
 
 #include <gtest/gtest.h>
 
@@ -17,20 +18,20 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
-// A network and a job: what a step takes under a point.
+// A network and a job: they determine the step time under a point.
 struct Surface {
   double link = 1.25e8;       // bytes/s
   double round_trip = 1e-3;   // s, until credit is back
-  double message = 1e-4;      // s of each partition, whatever its size
-  double compute = 0.3;       // s a step
+  double message = 1e-4;      // s per partition, whatever its size
+  double compute = 0.3;       // s per step
   double model = 100 * kMiB;  // bytes
-  double interruptions = 4;   // how often an urgent block finds the credit ahead of it
+  double interruptions = 4;  // times per step that an urgent block waits for the credit ahead of it
 
   double Seconds(const SchedulePoint& point) const {
     const auto partition = static_cast<double>(point.partition_bytes);
     const double credit = std::min(static_cast<double>(point.credit_bytes), model);
     const double partition_seconds = partition / link + message;
-    // A partition's bytes are credited again a round trip after they have left.
+    // A partition's credit returns one round trip after it was sent.
     const double window = std::max(1.0, std::floor(credit / partition));
     const double rate = std::min(partition / partition_seconds,
                                  window * partition / (partition_seconds + round_trip));
@@ -57,7 +58,7 @@ Surface Random(std::mt19937_64& random) {
   return surface;
 }
 
-// Part by which the point that the tuner settles on is slower than the best of all.
+// Relative excess of the settled point's step time over the best point's.
 double Distance(const Surface& truth, const Surface* expected, uint64_t segment_bytes, double noise,
                 uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -86,8 +87,8 @@ enum class Prediction { kNone, kNear, kAnothers };
 struct Case {
   const char* name;
   Prediction prediction;
-  double least_within;  // part of the surfaces that end within 5%
-  double most;          // distance of the worst
+  double least_within;  // min fraction of surfaces that end within 5%
+  double most;          // max distance of any surface
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
@@ -125,9 +126,9 @@ TEST_P(TunerSearch, EndsNearTheBestOfTheGridUnderNoise) {
 
 INSTANTIATE_TEST_SUITE_P(Surfaces, TunerSearch,
                          testing::Values(Case{"WithoutAPrediction", Prediction::kNone, 0.9, 0.2},
-                                         // All constants wrong by a third or so.
+                                         // All constants are wrong by about a third.
                                          Case{"WithAPrediction", Prediction::kNear, 0.96, 0.15},
-                                         // Of an altogether different network.
+                                         // Prediction for an unrelated network.
                                          Case{"WithAnothersPrediction", Prediction::kAnothers, 0.85,
                                               0.25}),
                          [](const auto& c) { return c.param.name; });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/tuner.h"
 
 #include <gtest/gtest.h>
@@ -21,14 +22,14 @@ Tuner::Options Settings(uint32_t trials = 20, uint32_t steps = 3) {
           .steps_per_trial = steps};
 }
 
-// Fastest at 512 KiB and 4 MiB: 0.1 s.
+// Minimum at 512 KiB and 4 MiB: 0.1 s.
 double Bowl(const SchedulePoint& point) {
   const double x = std::log2(static_cast<double>(point.partition_bytes)) - 19;
   const double y = std::log2(static_cast<double>(point.credit_bytes)) - 22;
   return 0.1 * std::exp(0.05 * x * x + 0.03 * y * y);
 }
 
-// Steps on `surface` until it has settled.
+// Runs steps on `surface` until the tuner has settled.
 void Settle(Tuner& tuner, const Surface& surface) {
   for (int step = 0; !tuner.is_settled(); ++step) {
     ASSERT_LT(step, 100000);
@@ -135,7 +136,7 @@ TEST_P(TunerDrift, StartsAgainFromWhereItIsWhenStepsChangeForGood) {
     const double noise = 1 + 0.05 * std::sin(step * 5);
     ASSERT_EQ(tuner.Observe(0.1 * noise), Tuner::Event::kNone);
   }
-  // A while of other times is no drift.
+  // A short period of different times is not drift.
   for (int step = 0; step < 8; ++step) ASSERT_EQ(tuner.Observe(0.5), Tuner::Event::kNone);
   for (int step = 0; step < 40; ++step) ASSERT_EQ(tuner.Observe(0.1), Tuner::Event::kNone);
   int steps = 0;

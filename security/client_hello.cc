@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/client_hello.h"
 
 #include <openssl/bio.h>
@@ -9,8 +10,8 @@
 namespace tug {
 namespace {
 
-// Of a server_name extension: length of the list, kind of the first name (0: of a host), its
-// length, its bytes. RFC 6066, 3.
+// Offset of the name in a server_name extension (RFC 6066, section 3): list length (2 bytes), type
+// of the first name (1 byte; 0: host name), its length (2 bytes), its bytes.
 constexpr size_t kNameBegin = 5;
 
 struct Heard {
@@ -18,7 +19,7 @@ struct Heard {
   std::string name;
 };
 
-// Called once the client's whole hello is there; the handshake goes no further.
+// Called once the complete ClientHello has arrived; aborts the handshake.
 int OnClientHello(SSL* ssl, int* alert, void*) {
   Heard& heard = *static_cast<Heard*>(SSL_get_app_data(ssl));
   heard.hello = true;

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SECURITY_CLIENT_HELLO_H_
 #define TUG_SECURITY_CLIENT_HELLO_H_
 
-// What a TLS client says first, and in clear text: which server it wants. Read by OpenSSL.
+// Reads the server name that a TLS client requests (SNI) from its first message, the ClientHello,
+// which is not encrypted. Parsed by OpenSSL.
 
 #include <cstddef>
 #include <memory>
@@ -18,12 +20,12 @@ namespace tug {
 // Thread-safe.
 class ClientHelloReader {
  public:
-  // Errors: INTERNAL, of OpenSSL.
+  // Errors: INTERNAL, from OpenSSL.
   static absl::StatusOr<ClientHelloReader> Create();
 
-  // The name of the server that is asked for, "" if the client names none; nothing while more bytes
-  // are needed. `bytes`: from the first one of the connection on. INVALID_ARGUMENT: this is not
-  // what a TLS client says.
+  // Server name that the client requests, "" if none; nullopt while more bytes are needed. `bytes`:
+  // all bytes of the connection so far. INVALID_ARGUMENT: not a TLS ClientHello. INTERNAL: OpenSSL
+  // has no memory.
   absl::StatusOr<std::optional<std::string>> ServerName(std::span<const std::byte> bytes) const;
 
  private:

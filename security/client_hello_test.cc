@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/client_hello.h"
 
 #include <openssl/bio.h>
@@ -12,7 +13,7 @@
 namespace tug {
 namespace {
 
-// What a client says first that wants `name`.
+// ClientHello of a client that requests the server `name`.
 std::string HelloFor(const std::string& name) {
   SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
   SSL* const ssl = SSL_new(context);

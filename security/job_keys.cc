@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/job_keys.h"
 
 #include <openssl/evp.h>
@@ -17,7 +18,7 @@ namespace tug {
 namespace {
 
 constexpr size_t kTokenBytes = 32;
-constexpr size_t kCurveText = 41;  // with its end
+constexpr size_t kCurveText = 41;  // including the terminating zero
 constexpr size_t kFingerprintDigits = 16;
 
 KeyProof Hmac(absl::string_view key, absl::string_view what) {

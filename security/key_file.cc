@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/key_file.h"
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -35,10 +36,10 @@ std::string Sha256(absl::string_view text) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<char*>(digest), sizeof(digest)));
 }
 
-// The last line, without its end, after `body`.
+// The last line, without newline: checksum of `body`.
 std::string SumOf(absl::string_view body) { return absl::StrCat("sha256 ", Sha256(body)); }
 
-// All lines but the last one.
+// All lines except the last.
 std::string Body(const JobKeys& keys) {
   std::string text =
       absl::StrCat(kFirstLine, "\nmode ", ModeName(keys.mode), "\ntoken ", keys.token, "\n");
@@ -56,7 +57,7 @@ bool IsToken(const std::string& text) {
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Whether both are keys, and belong together.
+// Whether both are keys and belong together.
 bool IsCurvePair(const CurveKeyPair& pair) {
   if (pair.public_key.size() != kCurveCharacters || pair.secret_key.size() != kCurveCharacters) {
     return false;
@@ -66,7 +67,7 @@ bool IsCurvePair(const CurveKeyPair& pair) {
          pair.public_key == public_key;
 }
 
-// What follows `name` and a space in `line`; empty if it does not begin so.
+// The text after `name` and a space in `line`; empty if the line starts differently.
 std::string Value(absl::string_view line, absl::string_view name) {
   if (!absl::ConsumePrefix(&line, name) || !absl::ConsumePrefix(&line, " ")) return "";
   return std::string(line);
@@ -77,7 +78,7 @@ SecurityConfig::Mode ModeOf(const std::string& name) {
   return name == "curve" ? SecurityConfig::CURVE : SecurityConfig::MODE_DEFAULT;
 }
 
-// False: they are not keys.
+// Parses the lines before the checksum into `keys`. False: they are invalid.
 bool TakeKeys(const std::vector<std::string>& lines, JobKeys& keys) {
   if (lines.size() < 3) return false;
   keys.mode = ModeOf(Value(lines[1], "mode"));
@@ -91,7 +92,7 @@ bool TakeKeys(const std::vector<std::string>& lines, JobKeys& keys) {
          IsCurvePair(keys.curve) && IsTlsIdentityOf(keys.tls, TlsName(keys));
 }
 
-// With a newline alone at the end of each line.
+// Ends each line, the last one included, with a newline alone.
 std::string WithPlainEnds(std::string text) {
   if (!absl::EndsWith(text, "\n")) text.push_back('\n');
   return absl::StrReplaceAll(text, {{"\r\n", "\n"}});
@@ -149,7 +150,7 @@ absl::StatusOr<JobKeys> ParseKeyFile(const std::string& file_text, const std::st
 }
 
 absl::StatusOr<JobKeys> ReadKeyFile(const std::string& path) {
-  // Of a named pipe, open would wait for its writer.
+  // O_NONBLOCK: opening a named pipe would otherwise wait for a writer.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return FileError(errno, "open", path);
   struct stat status;
@@ -183,7 +184,7 @@ absl::Status WriteNewKeyFile(const std::string& path, const JobKeys& keys) {
 
 absl::Status ReplaceKeyFile(const std::string& path, const JobKeys& keys) {
   const std::string fresh = path + ".new";
-  unlink(fresh.c_str());  // of one that was killed
+  unlink(fresh.c_str());  // left by a process that was killed
   RETURN_IF_ERROR(WriteAll(fresh, KeyFileText(keys)));
   if (std::rename(fresh.c_str(), path.c_str()) == 0) return absl::OkStatus();
   const int error = errno;

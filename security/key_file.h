@@ -1,20 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SECURITY_KEY_FILE_H_
 #define TUG_SECURITY_KEY_FILE_H_
 
-// The file that a member of a job has its keys from. Lines in this order, each ended by a newline;
-// the last four names of CURVE only:
+// The file from which a member of a job reads its keys. Lines in this order, each ended by a
+// newline; curve-* and tls-* in mode curve only:
 //
-//   tug keys 1                    version of the form
+//   tug keys 1                    version of the format
 //   mode token | curve
 //   token 64 HEXADECIMAL DIGITS
 //   curve-public 40 CHARACTERS    Z85
-//   curve-secret 40 CHARACTERS
+//   curve-secret 40 CHARACTERS    Z85
 //   tls-certificate BASE64        of a PEM text
-//   tls-key BASE64
+//   tls-key BASE64                of a PEM text
 //   sha256 64 HEXADECIMAL DIGITS  of all lines before
 //
-// Nothing else is taken: no comment, no other order, no other way to write the same, but that
-// carriage returns at ends of lines, and a missing last newline, are an editor's.
+// Nothing else is accepted: no comments, no other order, no alternative notation. The exceptions
+// are carriage returns at line ends and a missing last newline, which editors produce.
 
 #include <string>
 
@@ -24,21 +25,21 @@
 
 namespace tug {
 
-// In the environment of a process: the path of its job's key file. Read in cli/ only.
+// Environment variable with the path of the job's key file. Read in process/ only.
 inline constexpr char kKeysVariable[] = "TUG_KEYS";
 
 // REQUIRES: a mode that has keys.
 std::string KeyFileText(const JobKeys& keys);
-// `source` names the text in errors, which say nothing of what it holds: INVALID_ARGUMENT.
+// `source` names the text in errors; they reveal none of its content. Errors: INVALID_ARGUMENT.
 absl::StatusOr<JobKeys> ParseKeyFile(const std::string& text, const std::string& source);
 
-// Errors: those of the file system; FAILED_PRECONDITION: others than its owner may read it;
-// INVALID_ARGUMENT: it is no key file.
+// Errors: those of the file system; FAILED_PRECONDITION: its group or others have a permission on
+// it; INVALID_ARGUMENT: not a key file, or not a regular file.
 absl::StatusOr<JobKeys> ReadKeyFile(const std::string& path);
 
-// A file that only its owner may read and write. Errors: ALREADY_EXISTS; those of the file system.
+// Creates a file of mode 0600. Errors: ALREADY_EXISTS; those of the file system.
 absl::Status WriteNewKeyFile(const std::string& path, const JobKeys& keys);
-// The same, in place of one that is there.
+// Creates the file, or replaces an existing one atomically.
 absl::Status ReplaceKeyFile(const std::string& path, const JobKeys& keys);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/key_file.h"
 
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "base/test_folder.h"
+#include "base/files/test_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

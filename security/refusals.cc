@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/refusals.h"
 
 #include "absl/strings/str_cat.h"
@@ -8,7 +9,7 @@ void Refusals::Add(const std::string& address, const std::string& reason) {
   absl::MutexLock lock(&mutex_);
   ++count_;
   if (lines_ < kMostSaid) {
-    std::set<std::string>& reasons = said_[address];  // a new address has a line
+    std::set<std::string>& reasons = said_[address];  // a new address uses a line: said_ is bounded
     if (reasons.size() < kMostSaidOfOne && reasons.insert(reason).second) {
       ++lines_;
       const char* end = "";

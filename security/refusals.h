@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SECURITY_REFUSALS_H_
 #define TUG_SECURITY_REFUSALS_H_
 
@@ -13,29 +14,30 @@
 
 namespace tug {
 
-// Who was turned away, for people: each address and reason is said once, and then counted; the
-// count is said at 10, 100, 1000, ... However many come, memory and lines stay bounded; one address
-// has few of them, so that it cannot use up those of the others.
+// Reports refused connections to the user: each address and reason once, later ones are only
+// counted; the total at 10, 100, 1000, ... Memory and lines are bounded however many connections
+// come, and one address gets only a few lines, so that it cannot use up those of others.
 // Thread-safe.
 class Refusals {
  public:
-  // `say` gets whole lines, without their end, one at a time.
+  // `say` receives complete lines, without newline, one call at a time.
   explicit Refusals(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
 
-  // `address`: without the port, which is another one each time.
+  // `address`: without the port, which differs per connection.
   void Add(const std::string& address, const std::string& reason);
   uint64_t count() const;
 
  private:
   static constexpr size_t kMostSaid = 100;
-  static constexpr size_t kMostSaidOfOne = 8;  // address
+  static constexpr size_t kMostSaidOfOne = 8;  // per address
 
   const std::function<void(const std::string&)> say_;
   mutable absl::Mutex mutex_;
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_said_ ABSL_GUARDED_BY(mutex_) = 10;
-  size_t lines_ ABSL_GUARDED_BY(mutex_) = 0;                                   // of all addresses
-  std::map<std::string, std::set<std::string>> said_ ABSL_GUARDED_BY(mutex_);  // reasons
+  size_t lines_ ABSL_GUARDED_BY(mutex_) = 0;  // printed for all addresses
+  // Reasons printed, by address.
+  std::map<std::string, std::set<std::string>> said_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tug

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SECURITY_SECURITY_RULES_H_
 #define TUG_SECURITY_SECURITY_RULES_H_
 
-// What follows from a job's security.mode, for whoever listens, and for the keys it is given. All
+// Rules that follow from a job's security.mode: where processes may listen, and which keys fit. All
 // functions are pure.
 
 #include <string>
@@ -11,13 +12,13 @@
 
 namespace tug {
 
-// Whether a host, as `--listen` takes it (address, name or interface), is loopback only.
+// Whether `host`, in a form of `--listen` (address, name or interface), is loopback only.
 bool IsLoopback(const std::string& host);
 
-// FAILED_PRECONDITION: a job without keys listens on loopback only.
+// FAILED_PRECONDITION: a job without keys may listen on loopback only.
 absl::Status CheckMayListen(SecurityConfig::Mode mode, const std::string& host);
 
-// Whether a job of that mode can be run with these keys. MODE_DEFAULT is NONE. FAILED_PRECONDITION,
+// Whether a job of this mode can run with these keys. MODE_DEFAULT means NONE. FAILED_PRECONDITION,
 // with the remedy.
 absl::Status CheckKeysFit(SecurityConfig::Mode mode, const JobKeys& keys);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/tls_identity.h"
 
 #include <openssl/bio.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr char kNotBefore[] = "20000101000000Z";
 constexpr char kNotAfter[] = "21000101000000Z";
-constexpr long kVersion3 = 2;  // as X.509 counts
+constexpr long kVersion3 = 2;  // X.509 counts versions from 0
 
 template <auto function>
 struct Calls {

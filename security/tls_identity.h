@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SECURITY_TLS_IDENTITY_H_
 #define TUG_SECURITY_TLS_IDENTITY_H_
 
@@ -7,19 +8,19 @@
 
 namespace tug {
 
-// A TLS key (ECDSA, P-256) and a certificate for it that it has signed itself: whoever has both can
-// show them, and takes nobody who shows another certificate. In PEM.
+// A TLS key (ECDSA, P-256) and its self-signed certificate, in PEM. Peers that share it present
+// this certificate and accept no other.
 struct TlsIdentity {
   std::string certificate;
   std::string private_key;
   friend bool operator==(const TlsIdentity&, const TlsIdentity&) = default;
 };
 
-// A new one, for a server of that name. Valid from 2000 to 2100: hosts need not agree about the
-// time. Errors: INTERNAL, of OpenSSL.
+// Generates an identity for a server of that name. Valid from 2000 to 2100, so that hosts' clocks
+// need not agree. Errors: INTERNAL, from OpenSSL.
 absl::StatusOr<TlsIdentity> MakeTlsIdentity(const std::string& name);
 
-// Whether both can be read, belong together, and name `name`.
+// Whether both can be parsed, belong together, and the certificate is for `name`.
 bool IsTlsIdentityOf(const TlsIdentity& identity, const std::string& name);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/waiting_room.h"
 
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SECURITY_WAITING_ROOM_H_
 #define TUG_SECURITY_WAITING_ROOM_H_
 
@@ -8,27 +9,27 @@
 
 namespace tug {
 
-// Connections that have not yet said who they are. Which one has to go when there are too many is
-// decided here: of the address that has most, the one that came first. An address with many can
-// thus never crowd out another's few.
+// Connections that have not authenticated yet. Selects which one to close when there are too many:
+// the oldest of the address that has most. An address with many connections thus never crowds out
+// another with few.
 class WaitingRoom {
  public:
   struct Guest {
     int socket = -1;
-    uint64_t cookie = 0;  // the connection's, whatever has its descriptor later
+    uint64_t cookie = 0;  // of the connection; tells it from a later one with the same descriptor
     std::string address;
   };
 
   explicit WaitingRoom(size_t most) : most_(most) {}
 
-  // Takes the place of a guest with the same descriptor, whose end was not heard of.
+  // Replaces a guest with the same descriptor, whose end was not noticed.
   void Enter(Guest guest);
   void Leave(int socket);
 
   bool overfull() const { return guests_.size() > most_; }
-  // REQUIRES: there is one.
+  // REQUIRES: the room is not empty.
   const Guest& FirstToGo() const;
-  // In the order in which they came.
+  // In order of arrival.
   const std::list<Guest>& guests() const { return guests_; }
 
  private:
@@ -36,8 +37,8 @@ class WaitingRoom {
   std::list<Guest> guests_;
 };
 
-// How many of `most` guests this process gives room: each is a descriptor, and of those that it may
-// open they get a sixteenth, but for a few.
+// Guests that this process can afford, at most `most`: each uses a descriptor, and all of them may
+// use a sixteenth of the open-file limit, or 8 if that is more.
 size_t AffordableGuests(size_t most);
 
 }  // namespace tug

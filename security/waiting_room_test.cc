@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "security/waiting_room.h"
 
 #include <string>
@@ -17,7 +18,7 @@ std::vector<int> SocketsOf(const WaitingRoom& room) {
   return sockets;
 }
 
-// Lets go whoever has to until the room is not overfull.
+// Removes guests until the room is no longer overfull.
 void MakeRoom(WaitingRoom& room) {
   while (room.overfull()) room.Leave(room.FirstToGo().socket);
 }

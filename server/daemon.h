@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_DAEMON_H_
 #define TUG_SERVER_DAEMON_H_
 
@@ -11,18 +12,17 @@ namespace tug {
 
 struct ServerOptions {
   std::string coordinator;  // "host:port"
-  // Address or interface that lanes listen on; also the address that workers are told.
+  // Address or interface that lanes listen on; its address is announced to workers.
   std::string listen_host = "127.0.0.1";
-  bool spare = false;  // stands by until another server is lost
-  JobKeys keys;        // of the job
+  bool spare = false;  // standby until another server is lost or leaves
+  JobKeys keys;
   // Armed once the job is known; outlives the call. Null: signals end the process.
   LeaveSignal* leave = nullptr;
 };
 
-// A server process: joins the job, runs its lanes until the job ends. OK: the job is done, or goes
-// on without it. Errors:
-// one line with what to do (coordinator not reachable, refused, job failed). Blocks; one per
-// process.
+// Runs a server process: joins the job and runs its lanes until the job ends. OK: the job has
+// finished, or continues without this server. Errors: one line with a remedy (coordinator
+// unreachable or refused, job failed). Blocks. One per process.
 absl::Status RunServer(const ServerOptions& options);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/lane.h"
 
 #include <optional>
@@ -5,18 +6,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/status_macros.h"
-#include "exchange/view_lanes.h"
+#include "blocks/view_lanes.h"
+#include "config/placement_mode.h"
 #include "huggingface/weights_source.h"
-#include "proto/placement_mode.h"
-#include "server/memory.h"
 #include "server/restore.h"
+#include "server/segments/memory.h"
 
 namespace tug {
 namespace {
 
-// Time limit for sending what tells other nodes about a failure.
+// Time limit for sending the messages that report a failure to other nodes.
 constexpr absl::Duration kLeaving = absl::Milliseconds(100);
 
 }  // namespace
@@ -73,7 +74,7 @@ LaneCore::Sinks LaneThread::MakeSinks() {
   sinks.fill = [this](const View& view, Shard& shard) { return Fill(view, shard); };
   sinks.place = [this](const LanePlace& place) { snapshots_->SetPlace(place); };
   sinks.snapshot = [this](const SegmentSnapshot& snapshot) {
-    // The log is complete before the last checkpoint is.
+    // The log must be complete before the last checkpoint.
     if (core_.shard().finished()) FinishOrderLog();
     snapshots_->Add(snapshot);
   };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_LANE_H_
 #define TUG_SERVER_LANE_H_
 
@@ -12,19 +13,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "base/cpu_budget.h"
+#include "base/cpu/cpu_budget.h"
 #include "base/time_source.h"
 #include "base/trace.h"
-#include "exchange/segment_table.h"
+#include "blocks/segment_table.h"
 #include "proto/control.pb.h"
 #include "security/job_keys.h"
 #include "server/lane_core.h"
-#include "server/lane_memory.h"
 #include "server/lane_orders.h"
 #include "server/lane_report.h"
-#include "server/order_log.h"
-#include "server/shard.h"
+#include "server/segments/lane_memory.h"
+#include "server/shard/shard.h"
 #include "server/snapshot_writer.h"
+#include "server/sync/order_log.h"
 #include "transport/open_transport.h"
 #include "transport/patient_sender.h"
 
@@ -44,16 +45,16 @@ struct LaneJob {
   JobKeys keys = {};
 };
 
-// Runs a LaneCore with real time: one thread, one socket, the lane's memory, and its files of
-// checkpoints and of the order of updates. No lock on the way of a push or pull; orders and reports
-// are exchanged with the server's control thread under a mutex, between two polls.
+// Runs a LaneCore in real time: one thread, one socket, the lane's memory, its checkpoint files and
+// its log of updates. Pushes and pulls take no lock; the server's control thread exchanges orders
+// and reports with the lane under a mutex, between two polls.
 class LaneThread {
  public:
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
   static absl::StatusOr<std::unique_ptr<LaneThread>> Bind(const LaneJob& job,
                                                           uint32_t index_on_server,
                                                           const std::string& listen_host);
-  // Stops the thread; finishes a checkpoint file in hand.
+  // Stops the thread; finishes a checkpoint file being written.
   ~LaneThread();
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
@@ -84,10 +85,10 @@ class LaneThread {
   void AddNotice(ShardNotice notice);
   absl::Status Fill(const View& view, Shard& shard);
   void Serve(std::stop_token stop);
-  // Keeps the reduction alive while the lane waits for a checkpoint's file; postpones pushes and
+  // Keeps the reduction alive while the lane waits for a checkpoint file; postpones pushes and
   // pulls.
   void StayInReduction();
-  // Stops serving, after what the lane has sent about the failure has left.
+  // Stops serving once the messages about the failure have been sent.
   void Fail(const absl::Status& failure);
   void TakeOrders(absl::Time now);
   // lane_figures.cc
@@ -107,7 +108,7 @@ class LaneThread {
   TraceTrack* trace_ = nullptr;                // set by Start, before thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::unique_ptr<OrderLogWriter> order_;      // owner: thread_; null: nothing is recorded
-  std::vector<Message> postponed_;             // owner: thread_; by StayInReduction
+  std::vector<Message> postponed_;             // owner: thread_; filled by StayInReduction
   bool failed_ = false;                        // owner: thread_
   std::atomic<bool> ordered_ = false;          // orders_ may be new
   mutable absl::Mutex mutex_;

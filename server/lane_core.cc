@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/lane_core.h"
 
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "exchange/view_lanes.h"
-#include "server/initial_weights.h"
+#include "blocks/view_lanes.h"
+#include "server/segments/initial_weights.h"
 
 namespace tug {
 namespace {
 
-// Messages of a reduction that are applied between two looks for new ones.
+// Messages of a reduction to process between two polls.
 constexpr int kWorkBetweenPolls = 4;
 
 }  // namespace
@@ -145,7 +146,7 @@ bool LaneCore::Reduce(absl::Time now) {
     reduction->OnTick(now);
     next_reduction_tick_ = now + RankGroup::kTick;
   }
-  // The driver has sent everything by now: the optimizer may take long.
+  // The driver has sent everything by now, so a slow optimizer delays no message.
   bool busy = reduction->HandBackOne(now);
   for (int i = 0; i < kWorkBetweenPolls && reduction->Work(); ++i) busy = true;
   return busy || !reduction->ReadyToWait();

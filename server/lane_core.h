@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_LANE_CORE_H_
 #define TUG_SERVER_LANE_CORE_H_
 
@@ -10,12 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "exchange/segment_table.h"
+#include "blocks/segment_table.h"
 #include "server/lane_orders.h"
 #include "server/lane_parts.h"
 #include "server/lane_report.h"
-#include "server/live_set.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
+#include "server/sync/live_set.h"
 #include "transport/transport.h"
 
 namespace tug {
@@ -26,7 +27,7 @@ namespace tug {
 //
 //   1. Begin: a new timeline. The lane fills its segments (initial weights or checkpoint). If it
 //      joins in the middle of the timeline, it waits until their owners fill its replicas.
-//   2. Obey: a new placement gets a new shard, which takes over the segments of the one before.
+//   2. Obey: a new placement gets a new shard, which inherits the segments of the previous one.
 //      Then the view and its live set fence; then final version and schedule apply.
 //   3. OnMessage, OnTick, Reduce.
 //
@@ -66,14 +67,15 @@ class LaneCore {
   // middle of the timeline. Errors: those of Sinks::connect and Sinks::fill; the lane must not
   // serve then.
   absl::Status Begin(const View& view, bool joins, absl::Time now);
-  // Applies what is new. Errors: of Sinks::connect and Shard::TakeFrom; the lane has failed.
+  // Applies changed orders. Errors: those of Sinks::connect and Shard::TakeFrom; the lane has
+  // failed.
   absl::Status Obey(const LaneOrders::Wanted& wanted, absl::Time now);
 
   void OnMessage(Message message, absl::Time now) { shard_->OnMessage(std::move(message), now); }
   // Call it every kTick.
   void OnTick(absl::Time now);
-  // Does a little of the reduction among lanes (`exchange: ALL_REDUCE`). False: nothing to do until
-  // the next message. Call it at least every RankGroup::kTick where reduces().
+  // Processes a few messages of the reduction among lanes (`exchange: ALL_REDUCE`). False: nothing
+  // to do until the next message. Call it at least every RankGroup::kTick if reduces().
   bool Reduce(absl::Time now);
   bool reduces() const { return shard_ != nullptr && shard_->reduction() != nullptr; }
   // Not OK: the reduction has failed; the lane must not serve.

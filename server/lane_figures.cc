@@ -1,4 +1,5 @@
-// A lane thread's counters, and figures for monitoring.
+// SPDX-License-Identifier: Apache-2.0
+// Counters and monitoring figures of a lane thread.
 #include <ctime>
 #include <utility>
 
@@ -66,7 +67,8 @@ void LaneThread::Publish() {
   LaneFigures figures = Figures();
   ShardActivity activity = core_.shard().activity();
   absl::MutexLock lock(&mutex_);
-  // Between two messages nothing is being updated: the counter shows that updates happened.
+  // The lane publishes between two messages, never during an update: the counter shows that updates
+  // happened.
   if (activity.doing == ShardActivity::Doing::kResting &&
       figures.updates > report_.figures.updates) {
     activity.doing = ShardActivity::Doing::kUpdating;

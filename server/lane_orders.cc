@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/lane_orders.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "proto/placement_mode.h"
+#include "config/placement_mode.h"
 
 namespace tug {
 namespace {
 
-// The virtual workers that a server's lanes wait for in a view: with `exchange: ALL_REDUCE` those
-// of the worker beside the server; with fault.on_worker_loss SHRINK those that a worker computes;
-// otherwise all.
+// Virtual workers that a server's lanes wait for in a view. `exchange: ALL_REDUCE`: those of the
+// worker paired with the server; fault.on_worker_loss SHRINK: those assigned to a worker; otherwise
+// all.
 LiveSet LiveSetOf(const View& view, const JobConfig& config, uint32_t server_node_id) {
   const uint32_t virtual_workers = config.cluster().virtual_workers();
   const bool own_alone = AllReduces(config);
@@ -34,7 +35,7 @@ void LaneOrders::OnView(const View& view) {
   if (begins) wanted_ = {};
   wanted_.view = view.number();
   wanted_.live = LiveSetOf(view, config_, server_node_id_);
-  // Normally ordered before, by the next view; not if this server missed that reply.
+  // Normally the next view has ordered it; not if this server missed that reply.
   if (!begins && view.placement() > placement_) wanted_.placement = view;
   timeline_ = view.timeline();
   placement_ = view.placement();

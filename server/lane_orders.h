@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_LANE_ORDERS_H_
 #define TUG_SERVER_LANE_ORDERS_H_
 
@@ -6,17 +7,18 @@
 #include <vector>
 
 #include "proto/control.pb.h"
-#include "server/live_set.h"
+#include "server/sync/live_set.h"
 
 namespace tug {
 
 class JobConfig;
 
 // The coordinator's orders to one lane, merged from views and heartbeat replies until the lane
-// obeys them (LaneCore::Obey). Of a heartbeat reply, the view is applied first. Not thread-safe.
+// obeys them (LaneCore::Obey). Call OnView before OnReply for the same heartbeat reply. Not
+// thread-safe.
 class LaneOrders {
  public:
-  // What the lane reads. Later values replace earlier ones.
+  // Current orders. Later values replace earlier ones.
   struct Wanted {
     uint32_t view = 0;  // newest complete view; 0: none, the lane joins in the middle of a timeline
     uint32_t fence = 0;  // HeartbeatReply.next_view: fences off all views before this number
@@ -32,7 +34,7 @@ class LaneOrders {
   LaneOrders(const JobConfig& config, uint32_t server_node_id)
       : config_(config), server_node_id_(server_node_id) {}
 
-  // Whether the lane must begin again with this view: it is the first one, or of a new timeline.
+  // Whether the lane must begin again with this view: its first, or the first of a new timeline.
   bool Begins(const View& view) const { return view.timeline() != timeline_; }
   // Whether the lane must begin with this next view, in the middle of its timeline.
   bool Joins(const View& next) const { return Places(next) && Begins(next); }

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/lane_orders.h"
 
 #include <gtest/gtest.h>
 
-#include "proto/job_config.h"
+#include "config/job_config.h"
 
 namespace tug {
 namespace {

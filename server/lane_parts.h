@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_LANE_PARTS_H_
 #define TUG_SERVER_LANE_PARTS_H_
 
@@ -16,24 +17,23 @@
 
 namespace tug {
 
-// What a lane's parts of checkpoints are called, and when they are complete.
+// Names a lane's parts of checkpoints, and defines when they are complete.
 struct LanePlace {
   uint32_t timeline = 1;
   uint32_t placement = 0;   // View.placement
-  bool first = true;        // of its timeline: the file's name omits it
+  bool first = true;        // first placement of the timeline: the file name omits it
   uint32_t lane_index = 0;  // index in View.lanes; names the file
-  size_t segments = 0;      // that the lane writes: so many complete a part
+  size_t segments = 0;      // number that the lane writes: that many complete a part
 };
 
-// Parts that are not complete yet. Where every push is an update, segments reach a step in their
-// own time: one may be two steps of the job ahead of another. So several parts fill at once, by
-// version. If a segment runs further ahead, the oldest part is given up; workers that push in order
-// never cause that. `Copy` has `uint32_t segment` and `std::vector<uint64_t> clocks`
-// (SegmentSnapshot's). Not thread-safe.
+// Incomplete parts. Under SSP and ASP segments reach a step independently, and may be two steps of
+// the job apart, so several parts fill at once, by version. If a segment runs further ahead, the
+// oldest part is discarded; workers that push in order never cause that. `Copy` has `uint32_t
+// segment` and `std::vector<uint64_t> clocks` (SegmentSnapshot's). Not thread-safe.
 template <typename Copy>
 class FillingParts {
  public:
-  // One more than the two that segments can be apart, and a left-over one.
+  // One more than the two steps that segments can be apart, and one left over.
   static constexpr size_t kMostFilling = 4;
 
   struct Part {
@@ -54,7 +54,7 @@ class FillingParts {
   bool Begins(uint64_t version) const {
     return !GivenUp(version) && std::ranges::count(parts_, version, &Part::version) == 0;
   }
-  // The part that lacks this segment at this version; null: it has the segment, or is given up.
+  // The part that lacks this segment at this version; null: it has the segment, or is discarded.
   // Valid until the next call.
   Part* Lacking(uint32_t segment, uint64_t version) {
     if (Begins(version)) Begin(version);
@@ -95,7 +95,7 @@ CheckpointPart ReportOf(const Part& part) {
   report.set_placement(part.place.placement);
   report.set_version(part.version);
   report.set_pause_seconds(part.pause_seconds);
-  // By virtual worker, the first clock that some segment lacks; none if segments have no clocks.
+  // By virtual worker: first clock that a segment lacks; none if segments have no clocks.
   for (const auto& copy : part.copies) {
     if (copy.clocks.empty()) continue;
     const std::span<const uint64_t> next = std::span(copy.clocks).subspan(1);
@@ -108,7 +108,7 @@ CheckpointPart ReportOf(const Part& part) {
   return report;
 }
 
-// The parts of the current placement that go into each heartbeat. Not thread-safe.
+// Parts of the current placement, reported in each heartbeat. Not thread-safe.
 class LanePartReports {
  public:
   // Voids all parts.

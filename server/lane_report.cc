@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/lane_report.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ void AddClocks(std::span<const LaneReport> reports, HeartbeatRequest& request) {
   request.set_clocks_of_view(view);
 }
 
-// That of the lane that has waited longest, or else of one that updates.
+// Activity of the lane that has waited longest, else of one that updates.
 NodeActivity ActivityOf(std::span<const LaneReport> reports, absl::Time now) {
   using Doing = ShardActivity::Doing;
   NodeActivity told;

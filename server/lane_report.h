@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_LANE_REPORT_H_
 #define TUG_SERVER_LANE_REPORT_H_
 
@@ -10,14 +11,14 @@
 #include "absl/time/time.h"
 #include "metrics/server_metrics.h"
 #include "server/lane_orders.h"
-#include "server/shard.h"
-#include "server/shard_activity.h"
+#include "server/shard/shard.h"
+#include "server/shard/shard_activity.h"
 
 namespace tug {
 
-// How far a lane has obeyed its orders.
+// A lane's progress in obeying its orders.
 struct LaneProgress {
-  uint32_t view = 0;      // that it serves; 0: none yet
+  uint32_t view = 0;      // served view; 0: none yet
   uint32_t schedule = 0;  // Schedule.number in effect
   // Shard::Clocks once all views before `clocks_of_view` are fenced off; empty: no fence yet.
   std::vector<uint64_t> clocks;
@@ -25,7 +26,7 @@ struct LaneProgress {
   // Newest placement (View.placement) in which all replicas of the lane's segments were in sync.
   uint32_t copied_placement = 0;
 
-  // Whether it serves the newest view that it was given.
+  // Whether the lane serves the newest view it was given.
   bool Serves(const LaneOrders::Wanted& wanted) const {
     return wanted.view > 0 && view >= wanted.view;
   }

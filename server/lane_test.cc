@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/lane.h"
 
 #include <filesystem>
@@ -6,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
+#include "config/job_config.h"
 #include "gtest/gtest.h"
-#include "proto/job_config.h"
 
 namespace tug {
 namespace {

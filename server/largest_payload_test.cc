@@ -1,13 +1,14 @@
-#include "proto/largest_payload.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "config/largest_payload.h"
 
 #include <algorithm>
 #include <cstdint>
 
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
 #include "proto/wire.h"
-#include "server/norm_entry.h"
+#include "server/sums/norm_entry.h"
 
 namespace tug {
 namespace {
@@ -19,7 +20,7 @@ CommConfig Comm(uint64_t segment_elements, uint64_t partition_bytes) {
   return comm;
 }
 
-// Of any encoding: server/copy_payload.h, compression/frames.h, exchange/runs.h.
+// Payload formats: server/replication/copy_payload.h, compression/codecs/frames.h, blocks/runs.h.
 TEST(LargestPayload, HoldsEveryPayloadOfAJob) {
   constexpr uint64_t kVirtualWorkers = 4096;
   for (uint64_t segment = 1 << 10; segment <= 1 << 24; segment *= 2) {

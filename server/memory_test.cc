@@ -1,5 +1,6 @@
-// What a lane holds is what the formula of memory.h says.
-#include "server/memory.h"
+// SPDX-License-Identifier: Apache-2.0
+// A lane holds as many bytes as memory.h predicts.
+#include "server/segments/memory.h"
 
 #include <memory>
 #include <string>
@@ -7,16 +8,16 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "exchange/weights_payload.h"
+#include "blocks/weights_payload.h"
 #include "gtest/gtest.h"
-#include "server/lane_memory.h"
-#include "server/shard.h"
+#include "server/segments/lane_memory.h"
+#include "server/shard/shard.h"
 
 namespace tug {
 namespace {
 
 constexpr uint64_t kSegment = 4096;
-constexpr uint32_t kSegments = 6;  // of two blocks
+constexpr uint32_t kSegments = 6;  // in two blocks
 constexpr uint64_t kParameters = kSegment * kSegments;
 constexpr uint32_t kVirtualWorkers = 2;
 
@@ -49,7 +50,7 @@ JobConfig Job(CommConfig::Format format, SyncConfig::Policy policy) {
   return config;
 }
 
-// Two servers of a lane each; the first one owns `own` segments, the others are the second one's.
+// Two servers with one lane each; the first owns `own` segments, the second the others.
 View ViewOf(uint32_t own) {
   View view;
   for (uint32_t server = 1; server <= 2; ++server) view.add_lanes()->set_server_node_id(server);
@@ -57,7 +58,7 @@ View ViewOf(uint32_t own) {
   return view;
 }
 
-// What a lane that owns all segments has held after a few clocks.
+// Peak memory of a lane that owns all segments, after a few clocks.
 HeldMemory Measured(const JobConfig& config) {
   const SegmentTable table = Table();
   ShardOptions options;
@@ -135,13 +136,14 @@ TEST(HeldMemory, AServerHasItsSegmentsAndItsCopies) {
   View view = ViewOf(2);
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).total(), 20 * 2 * kSegment);
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 2).total(), 20 * 4 * kSegment);
-  SegmentCopies& copies = *view.add_copies();  // the second one copies what the first one has
+  SegmentCopies& copies =
+      *view.add_copies();  // the second server has replicas of the first one's segments
   for (uint32_t id = 0; id < kSegments; ++id) copies.add_lane_of_segment(id < 2 ? 2 : 0);
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).total(), 20 * 2 * kSegment);
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 2).total(), (20 * 4 + 16 * 2) * kSegment);
 }
 
-// Server 1 has two of six segments, and what server 2 on another host has for its workers.
+// Server 1 owns two of six segments and caches those of server 2, which is on another host.
 TEST(HeldMemory, AServerKeepsWhatItsHostPullsOfOthers) {
   JobConfig config = Job(CommConfig::FP32, SyncConfig::BSP);
   config.mutable_placement()->set_host_weight_cache(true);
@@ -169,7 +171,7 @@ TEST(ServerMemory, CountsWhatAHostKeepsInItsBuffersAndAVersionThatIsStillRead) {
   view.mutable_lanes(1)->set_host_id(8);
   const uint64_t without = PredictServerMemory(config, Table(), view, 1).line_bytes;
   config.mutable_placement()->set_host_weight_cache(true);
-  // Of four segments, each a little more than 4 KiB as int8.
+  // Four segments, each a little more than 4 KiB as int8.
   EXPECT_EQ(PredictServerMemory(config, Table(), view, 1).line_bytes,
             without + 2 * 4 * 8192 + 5000);
 }

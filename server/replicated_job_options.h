@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_REPLICATED_JOB_OPTIONS_H_
 #define TUG_SERVER_REPLICATED_JOB_OPTIONS_H_
 
-// The job of replicated_job_test_support.h: what it is made of.
+// Options, placements and shards of the job in replicated_job_test_support.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,15 +10,15 @@
 #include <span>
 #include <vector>
 
-#include "exchange/view_lanes.h"
-#include "proto/sync_mode.h"
-#include "server/push_frames_test_support.h"
-#include "server/shard.h"
+#include "blocks/view_lanes.h"
+#include "config/sync_mode.h"
+#include "server/shard/shard.h"
+#include "server/sums/push_frames_test_support.h"
 
 namespace tug {
 
 struct ReplicatedJobOptions {
-  static constexpr uint64_t kElements = 1024;  // of a segment
+  static constexpr uint64_t kElements = 1024;  // per segment
   static constexpr uint32_t kBlocks = 2;
   static constexpr uint32_t kSegmentsOfBlock = 3;
   static constexpr uint32_t kSegments = kBlocks * kSegmentsOfBlock;
@@ -26,27 +27,27 @@ struct ReplicatedJobOptions {
   SyncConfig::Policy policy = SyncConfig::BSP;
   OptimizerConfig::Clip clip = OptimizerConfig::OFF;
   CommConfig::Format pull_format = CommConfig::FP32;
-  bool frames = false;  // pushes, with half of their segments encoded
+  bool frames = false;  // pushes encode half of their segments (Codec::kFrames)
   uint32_t lanes = 3;
   bool copies = true;
-  bool rough = true;   // the network
+  bool rough = true;   // the network loses, repeats and reorders messages
   bool faults = true;  // lanes are lost and join, segments move, workers are lost
   uint64_t parking_bytes = uint64_t{1} << 20;
   double delay_compensation = 0;
-  // placement.host_weight_cache: lanes are on two hosts, in turn, workers on so many of them. 0:
-  // not.
+  // placement.host_weight_cache: lanes alternate between two hosts, workers between this many of
+  // them. 0: off.
   uint32_t cached_hosts = 0;
   uint32_t seed = 1;
 };
 
-// Who has what.
+// Owner and replica of each segment.
 struct ReplicatedJobPlacement {
   static constexpr uint32_t kNobody = 0;
 
   uint32_t view = 0;
   uint32_t placement = 0;
   std::vector<uint32_t> owner;  // by segment
-  std::vector<uint32_t> copy;   // a lane or kNobody
+  std::vector<uint32_t> copy;   // lane with the replica, or kNobody
 };
 
 inline SegmentTable ReplicatedJobTable() {
@@ -59,7 +60,7 @@ inline SegmentTable ReplicatedJobTable() {
   return *SegmentTable::Create(blocks, ReplicatedJobOptions::kElements);
 }
 
-// Sums: AdamW. Updates per push: SGD with step size 1, so that what was applied can be counted.
+// Sums: AdamW. Updates per push: SGD with step size 1, so that applied pushes can be counted.
 inline OptimizerConfig ReplicatedJobOptimizer(const ReplicatedJobOptions& job) {
   OptimizerConfig optimizer;
   optimizer.set_schedule(OptimizerConfig::CONSTANT);
@@ -79,7 +80,7 @@ inline OptimizerConfig ReplicatedJobOptimizer(const ReplicatedJobOptions& job) {
   return optimizer;
 }
 
-// Of hosts 1 and 2. Owners are in the view.
+// PullLanesOn host `host` (1 or 2). Only owners are in the view.
 inline PullLanes ReplicatedJobPullLanes(const std::vector<uint32_t>& owner, uint64_t host) {
   View view;
   for (const uint32_t number : std::set<uint32_t>(owner.begin(), owner.end())) {
@@ -91,8 +92,8 @@ inline PullLanes ReplicatedJobPullLanes(const std::vector<uint32_t>& owner, uint
   return PullLanesOn(view, host);
 }
 
-// A push of the segments from `first` on; fills in the header's codec and payload_bytes. A
-// segment's codec is the same however pushes are cut.
+// Payload of a push of segments from `first` on; sets the header's codec and payload_bytes. The
+// codec of a segment does not depend on the partition.
 inline Lease ReplicatedJobPushPayload(const ReplicatedJobOptions& job, uint32_t first,
                                       const std::vector<float>& gradient, WireHeader& header) {
   const uint8_t even = job.frames ? kBf16Frame : kFp32Frame;

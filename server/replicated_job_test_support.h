@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_REPLICATED_JOB_TEST_SUPPORT_H_
 #define TUG_SERVER_REPLICATED_JOB_TEST_SUPPORT_H_
 
-// A job of a few lanes and workers, for tests of copies: messages are lost, repeated and reordered,
-// lanes are lost and join, segments move. Who has what is decided here, as a coordinator would.
+// A job with a few lanes and workers, for tests of replicas: messages are lost, repeated and
+// reordered, lanes are lost and join, segments move. This class decides placements, as a
+// coordinator would.
 
 #include <gtest/gtest.h>
 
@@ -15,31 +17,29 @@
 #include <utility>
 #include <vector>
 
-#include "exchange/weights_payload.h"
-#include "proto/sync_mode.h"
+#include "blocks/weights_payload.h"
+#include "config/sync_mode.h"
 #include "server/replicated_job_options.h"
 #include "server/rough_network_test_support.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
 
 namespace tug {
 
 class ReplicatedJob {
  public:
-  static constexpr uint64_t kElements = ReplicatedJobOptions::kElements;
-  static constexpr uint32_t kSegmentsOfBlock = ReplicatedJobOptions::kSegmentsOfBlock;
-  static constexpr uint32_t kSegments = ReplicatedJobOptions::kSegments;
-  static constexpr uint32_t kVirtualWorkers = ReplicatedJobOptions::kVirtualWorkers;
-  static constexpr uint64_t kClocks = 12;
-  static constexpr uint32_t kNobody = ReplicatedJobPlacement::kNobody;
-
   using Options = ReplicatedJobOptions;
   using Placement = ReplicatedJobPlacement;
+  static constexpr uint64_t kElements = Options::kElements;
+  static constexpr uint32_t kSegmentsOfBlock = Options::kSegmentsOfBlock;
+  static constexpr uint32_t kSegments = Options::kSegments;
+  static constexpr uint32_t kVirtualWorkers = Options::kVirtualWorkers;
+  static constexpr uint64_t kClocks = 12;
+  static constexpr uint32_t kNobody = Placement::kNobody;
   struct Counts {
     uint64_t lost_lanes = 0, moves = 0, lost_workers = 0, other_views = 0;
-    uint64_t filled = 0;                     // kCopy messages taken
-    uint64_t updates = 0;                    // kUpdate messages sent
-    uint64_t old_views = 0;                  // messages of lanes that were refused
-    uint64_t pulls = 0, pulls_of_lanes = 0;  // that were sent
+    uint64_t filled = 0, updates = 0;        // kCopy messages delivered, kUpdate messages sent
+    uint64_t old_views = 0;                  // messages that lanes refused
+    uint64_t pulls = 0, pulls_of_lanes = 0;  // sent
   };
 
   explicit ReplicatedJob(const Options& options)
@@ -57,10 +57,9 @@ class ReplicatedJob {
     for (uint32_t i = 0; i < options_.lanes; ++i) StartLane(kFirstLane + i);
     const std::vector<std::vector<uint32_t>> carried = {{0, 1}, {2}};
     for (uint32_t w = 0; w < carried.size(); ++w) {
-      Worker& worker = workers_[w];
-      worker.virtual_workers = carried[w];
-      worker.view = view_;
-      worker.owner = owner_;
+      workers_[w].virtual_workers = carried[w];
+      workers_[w].view = view_;
+      workers_[w].owner = owner_;
       Begin(w);
     }
   }
@@ -75,7 +74,7 @@ class ReplicatedJob {
       if (network_.empty() || random_() % 40 == 0) Tick();
       if (!network_.empty()) DeliverOne();
     }
-    // What is still on its way comes to rest.
+    // Delivers the messages still in flight.
     for (int i = 0; i < 4000; ++i) {
       AdvanceViews();
       if (network_.empty()) Tick();
@@ -89,7 +88,7 @@ class ReplicatedJob {
   }
 
   const Counts& counts() const { return counts_; }
-  // Weights, m and v of a segment at its owner, and at its copy.
+  // Weights, m and v of a segment at its owner, and at its replica.
   using State = std::tuple<uint64_t, std::vector<float>, std::vector<float>, std::vector<float>>;
   State OwnerState(uint32_t id) {
     Shard& shard = *lanes_.at(owner_[id])->shard;
@@ -100,7 +99,7 @@ class ReplicatedJob {
     Shard& shard = *lanes_.at(copy_[id])->shard;
     return StateOf(shard, id, shard.copy_version(id));
   }
-  // What the virtual workers pushed, added up: what an SGD with step size 1 takes from the weights.
+  // Sum of all pushes, which SGD with step size 1 subtracts from the weights.
   static float SumOfPushes() {
     float sum = 0;
     for (uint32_t vw = 0; vw < kVirtualWorkers; ++vw) {
@@ -114,11 +113,11 @@ class ReplicatedJob {
 
   struct Lane {
     std::unique_ptr<Shard> shard;
-    uint32_t view = 0;       // that it has taken
-    uint32_t placement = 0;  // the same
+    uint32_t view = 0;       // entered by the lane
+    uint32_t placement = 0;  // entered by the lane
   };
   struct SegmentPull {
-    std::vector<float> weights;  // empty: not there yet
+    std::vector<float> weights;  // empty: not arrived yet
     uint64_t version = 0;
   };
   struct Worker {
@@ -126,7 +125,7 @@ class ReplicatedJob {
     uint32_t view = 0;
     std::vector<uint32_t> owner;  // in that view
     uint64_t clock = 0;
-    bool computing = false;  // pulls are there, pushes are on their way
+    bool computing = false;  // pulls have arrived, pushes are in flight
     std::vector<SegmentPull> pulls;
     std::map<std::pair<uint32_t, uint32_t>, bool> pushes;  // (vw, segment): committed
   };
@@ -202,7 +201,7 @@ class ReplicatedJob {
         return;
     }
   }
-  // Another lane joins, so that there are as many.
+  // A new lane replaces the lost one.
   void LoseLane(uint32_t lost) {
     lanes_.erase(lost);
     const uint32_t joined = next_lane_++;
@@ -210,7 +209,7 @@ class ReplicatedJob {
     for (uint32_t id = 0; id < kSegments; ++id) {
       if (owner_[id] == lost) {
         owner_[id] = std::exchange(copy_[id], joined);
-        // Nothing that anybody was told, or served, is lost.
+        // No version that a worker has seen is lost.
         ASSERT_GE(lanes_.at(owner_[id])->shard->copy_version(id), seen_[id]) << "segment " << id;
       } else if (copy_[id] == lost) {
         copy_[id] = joined;
@@ -218,7 +217,7 @@ class ReplicatedJob {
     }
     lanes_[joined] = std::make_unique<Lane>();
   }
-  // Owner and copy change places, or the copy becomes the owner and somebody else gets a copy.
+  // Owner and replica swap, or the replica becomes the owner and another lane gets the replica.
   void MoveSome() {
     NewPlacement();
     for (uint32_t id = 0; id < kSegments; ++id) {
@@ -230,7 +229,7 @@ class ReplicatedJob {
       }
     }
   }
-  // Copies go to other lanes, or are dropped, while nobody knows whether the old ones were whole.
+  // Moves replicas to other lanes, whether or not the old ones are in sync.
   void RenewCopies() {
     NewPlacement();
     for (uint32_t id = 0; id < kSegments; ++id) {
@@ -239,7 +238,7 @@ class ReplicatedJob {
     }
   }
 
-  // Lanes come to the newest view one after the other, then workers.
+  // Lanes enter the newest view one by one, then workers do.
   void AdvanceViews() {
     bool all = true;
     for (auto& [number, lane] : lanes_) {
@@ -277,7 +276,7 @@ class ReplicatedJob {
 
   // ---- workers ----
 
-  // As another process that takes over, from the first clock that some lane lacks.
+  // A new process replaces the worker, from the first clock that some lane lacks.
   void Restart(uint32_t w) {
     Worker& worker = workers_[w];
     uint64_t clock = kClocks;
@@ -295,7 +294,8 @@ class ReplicatedJob {
     worker.computing = false;
     SendAgain(w);
   }
-  // Runs of segments of one owner within a block, of which `wanted(id)` is true.
+  // Calls `send(first, end)` for each run of segments of one block and owner for which
+  // `wanted(id)`.
   template <typename Wanted, typename Send>
   void ForRuns(const Worker& worker, Wanted wanted, Send send) {
     for (uint32_t id = 0; id < kSegments;) {
@@ -344,7 +344,7 @@ class ReplicatedJob {
     header.codec = WeightsCodecOf(options_.pull_format);
     header.want = per_push_ ? Want::kAtLeast : Want::kExact;
     header.clock = worker.clock;
-    header.version = kNoVersion;  // with CHANGES: of which these workers want none
+    header.version = kNoVersion;  // under CHANGES: these workers hold no weights
     header.virtual_worker = worker.virtual_workers[0];
     header.virtual_worker_count = static_cast<uint16_t>(worker.virtual_workers.size());
     network_.Send(LanePeer(PullLane(w, first)), header, Lease());
@@ -358,7 +358,7 @@ class ReplicatedJob {
     const auto stands_in = lanes.find(owner);
     return stands_in == lanes.end() ? owner : stands_in->second;
   }
-  // Where pushes are summed, the gradient is one of the weights that were pulled.
+  // For sums, the gradient depends on the weights that were pulled.
   void SendPush(uint32_t w, uint32_t vw, uint32_t first, uint32_t end) {
     const Worker& worker = workers_[w];
     WireHeader header = RunHeader(MessageKind::kPush, w, first, end);
@@ -387,7 +387,7 @@ class ReplicatedJob {
     const uint32_t first = header.block * kSegmentsOfBlock + header.first_segment;
     const uint32_t end = first + header.segment_count;
     if (header.kind == MessageKind::kCommitted)
-      See(first, header.version);  // a repeat says no more
+      See(first, header.version);  // a repeat does not raise it
     for (uint32_t id = first; id < end && header.kind == MessageKind::kWeights; ++id) {
       See(id, header.version);
     }
@@ -456,7 +456,7 @@ class ReplicatedJob {
     RoughNetwork::Flying& flying = *next;
     if (IsWorker(flying.to)) return OnAnswer(flying.to & ~kWorkerBit, flying.message);
     const auto lane = lanes_.find(flying.to - LanePeer(0));
-    if (lane == lanes_.end() || lane->second->shard == nullptr) return;  // gone, or to join
+    if (lane == lanes_.end() || lane->second->shard == nullptr) return;  // lost, or joining
     const MessageKind kind = flying.message.header.kind;
     counts_.filled += kind == MessageKind::kCopy ? 1 : 0;
     lane->second->shard->OnMessage(std::move(flying.message), now_);
@@ -490,7 +490,7 @@ class ReplicatedJob {
   std::map<uint32_t, std::unique_ptr<Lane>> lanes_;
   std::map<uint32_t, Worker> workers_;
   std::optional<uint32_t> worker_lost_;
-  std::map<uint32_t, uint64_t> seen_;  // by segment: the newest version that a worker knows of
+  std::map<uint32_t, uint64_t> seen_;  // by segment: newest version that a worker has seen
   RoughNetwork network_;
   Counts counts_;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/restore.h"
 
 #include <cstdint>
@@ -7,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
-#include "model/finite_weights.h"
-#include "proto/sync_mode.h"
+#include "config/sync_mode.h"
+#include "model/transformer/finite_weights.h"
 
 namespace tug {
 namespace {
 
-// The clocks of a checkpoint are of segments and virtual workers: both must be the job's.
+// Clocks belong to segments and virtual workers, so both must equal the job's.
 absl::Status CheckClocksFit(const std::string& folder, const JobConfig& of, const JobConfig& job) {
   const auto check = [&](const char* field, uint64_t written, uint64_t configured) {
     if (written == configured) return absl::OkStatus();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/restore.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/test_folder.h"
+#include "base/files/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "server/snapshot_writer.h"
 
@@ -66,8 +67,7 @@ class RestoreTest : public testing::Test {
     message.payload = Lease(gradient, std::span<const float>(*gradient));
     shard.OnMessage(message, absl::UnixEpoch());
   }
-  // A run that checkpoints step 2, with six pushes in, of which the first virtual worker's are
-  // four.
+  // Checkpoint of step 2 after six pushes, four of them by virtual worker 0.
   std::string Checkpoint(Shard& shard) {
     writer_.emplace(SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}}, table_);
     writer_->SetPlace({.segments = 2});
@@ -144,7 +144,7 @@ TEST_F(RestoreTest, RefusesACheckpointOfPushesThatWereUpdatesWhereTheyAreSummed)
               HasSubstr("has clocks of virtual workers, and sync.policy of this job is bsp"));
 }
 
-// Of a training that had diverged: updates keep what is not finite.
+// The training had diverged: updates keep weights that are not finite.
 TEST_F(RestoreTest, RefusesWeightsThatAreNotFinite) {
   blocks_.mutable_blocks(0)->mutable_tensors(0)->set_name("only.gain");
   const auto shard = MakeShard(config_);

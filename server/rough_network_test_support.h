@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_ROUGH_NETWORK_TEST_SUPPORT_H_
 #define TUG_SERVER_ROUGH_NETWORK_TEST_SUPPORT_H_
 
@@ -12,7 +13,7 @@
 
 namespace tug {
 
-// Messages on their way, for tests.
+// Test network: holds messages in flight and may lose, repeat and reorder them.
 class RoughNetwork {
  public:
   struct Flying {
@@ -21,7 +22,7 @@ class RoughNetwork {
   };
 
   bool empty() const { return flying_.empty(); }
-  // The bytes are copied: a sender may use its memory again when the lease is gone.
+  // Copies the payload: the sender may reuse its memory once the lease is gone.
   void Send(PeerId to, const WireHeader& header, const Lease& payload) {
     auto bytes = std::make_shared<AlignedBuffer>(payload.size_bytes());
     if (payload.size_bytes() > 0) {
@@ -30,8 +31,8 @@ class RoughNetwork {
     const std::span<const std::byte> span(std::as_const(*bytes).data(), bytes->size_bytes());
     flying_.push_back({to, Message{header, Lease(bytes, span)}});
   }
-  // The oldest; if `rough`, any of them, which may come once more; none where it is lost. REQUIRES:
-  // not empty.
+  // Removes and returns the oldest message. With `rough`: a random one, which may be lost (nullopt)
+  // or stay in flight as a repeat. REQUIRES: not empty.
   std::optional<Flying> Take(bool rough, std::mt19937& random) {
     const size_t at = rough ? random() % flying_.size() : 0;
     Flying flying = std::move(flying_[at]);

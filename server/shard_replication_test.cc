@@ -1,5 +1,6 @@
-// Jobs whose segments are copied: with lanes that are lost and join, and segments that move, the
-// result is that of one lane that nothing happens to.
+// SPDX-License-Identifier: Apache-2.0
+// Jobs with replicated segments: although lanes are lost and join, and segments move, the result
+// equals that of a single undisturbed lane.
 #include <gtest/gtest.h>
 
 #include "server/replicated_job_test_support.h"
@@ -33,7 +34,7 @@ void ExpectCopiesAreAsTheirOwners(ReplicatedJob& job) {
   }
 }
 
-// What tests ask of all their jobs together.
+// Adds the counts that tests check over all their jobs.
 void Add(const ReplicatedJob::Counts& counts, ReplicatedJob::Counts& all) {
   all.lost_lanes += counts.lost_lanes;
   all.moves += counts.moves;
@@ -104,7 +105,7 @@ TEST(ShardReplication, EveryPushThatIsAnUpdateIsAppliedOnceWhateverHappens) {
   EXPECT_GT(all.moves, 100u);
 }
 
-// The owner compensates; copies get the gradient that it applied.
+// The owner compensates; replicas get the gradient that it applied.
 TEST(ShardReplication, CopiesOfCompensatedUpdatesAreAsTheirOwners) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -125,7 +126,7 @@ TEST(ShardReplication, WithoutCopiesAPlacementMovesNothingButViews) {
 }
 
 // placement.host_weight_cache: lanes pull from each other for the workers on their host, while
-// messages are lost, repeated and overtaken, segments move and lanes are lost.
+// messages are lost, repeated and reordered, segments move and lanes are lost.
 TEST(ShardReplication, WeightsThatLanesKeepForTheirHostAreThoseOfTheOwner) {
   ReplicatedJob::Counts all;
   for (const auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
@@ -150,7 +151,7 @@ TEST(ShardReplication, WeightsThatLanesKeepForTheirHostAreThoseOfTheOwner) {
   EXPECT_GT(all.lost_workers, 50u);
 }
 
-// Two lanes with a block each: a worker pulls both at every clock.
+// Two lanes with one block each: a worker pulls both at every clock.
 TEST(ShardReplication, ALanePullsOnceForAllWorkersOnItsHost) {
   for (const uint32_t hosts : {1u, 2u}) {
     ReplicatedJob job(

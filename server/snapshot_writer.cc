@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/snapshot_writer.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
 
 void SnapshotWriter::AwaitIdle() {
   absl::MutexLock lock(&mutex_);
-  // What is written of a placement before holds nobody up.
+  // A write for an earlier placement does not block.
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !full_.has_value() && writing_ != reports_.place().placement;
   };
@@ -89,7 +90,7 @@ void SnapshotWriter::Loop() {
     writing_ = checkpoint.place.placement;
     mutex_.Unlock();
     CheckpointPart part = Write(checkpoint);
-    checkpoint = {};  // lets the weights go before the next one may come
+    checkpoint = {};  // releases the weights before the next part may arrive
     mutex_.Lock();
     writing_.reset();
     reports_.Add(std::move(part));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SERVER_SNAPSHOT_WRITER_H_
 #define TUG_SERVER_SNAPSHOT_WRITER_H_
 
@@ -12,23 +13,23 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/lease.h"
+#include "base/memory/lease.h"
 #include "base/time_source.h"
-#include "exchange/segment_table.h"
+#include "blocks/segment_table.h"
 #include "proto/control.pb.h"
-#include "server/lane_memory.h"
 #include "server/lane_parts.h"
-#include "server/shard.h"
+#include "server/segments/lane_memory.h"
+#include "server/shard/shard.h"
 
 namespace tug {
 
-// Turns a lane's snapshots into files of checkpoints, while training goes on. The lane's thread
-// only copies (m and v; the weights are leased); a thread of the writer's own formats, writes and
-// syncs. One checkpoint at a time is written: a lane that reaches the next one meanwhile waits, and
-// the report says for how long it stood.
+// Writes a lane's snapshots to checkpoint files while training continues. The lane's thread only
+// copies (m and v; the weights are leased); a thread of the writer formats, writes and syncs. It
+// writes one checkpoint at a time: a lane that reaches the next one meanwhile waits, and the part's
+// pause_seconds includes the wait.
 //
-// When segments move, what is not written yet is void: lanes take their snapshots again, of those
-// that they own now (lane_parts.h).
+// When segments move, unwritten parts are void: lanes snapshot the segments that they own now
+// (lane_parts.h).
 class SnapshotWriter {
  public:
   struct Options {
@@ -36,23 +37,23 @@ class SnapshotWriter {
     std::vector<std::string> block_names;
     // Called on the lane's thread about every kWaitStep while Add waits; may be empty.
     std::function<void()> while_waiting = {};
-    std::shared_ptr<LaneMemory> memory = LaneMemory::Create();  // that copies lie in
+    std::shared_ptr<LaneMemory> memory = LaneMemory::Create();  // allocates the copies
   };
   static constexpr absl::Duration kWaitStep = absl::Milliseconds(10);
   // REQUIRES: `table` outlives the writer.
   SnapshotWriter(Options options, const SegmentTable& table);
-  // Finishes the file in hand.
+  // Finishes the file being written.
   ~SnapshotWriter();
 
-  // Lane thread: copies. The first of a checkpoint blocks while another one is being written, so
-  // that beside those that fill there is one copy of the state. A segment that the checkpoint has
-  // is left out.
+  // Copies the snapshot; call on the lane's thread. The first and the last segment of a checkpoint
+  // block while another checkpoint is being written, so there is at most one copy of the state
+  // besides the parts being filled. Ignores a segment that the checkpoint already has.
   void Add(const SegmentSnapshot& snapshot);
-  // Lane thread: another placement. Does not wait.
+  // Enters another placement; call on the lane's thread. Does not wait.
   void SetPlace(const LanePlace& place);
-  // What is to be reported of this placement, failed parts with their error. Thread-safe.
+  // Parts to report for this placement; failed ones carry their error. Thread-safe.
   std::vector<CheckpointPart> parts() const;
-  // The heartbeat was answered. Thread-safe.
+  // The coordinator answered this heartbeat. Thread-safe.
   void OnHeard(const HeartbeatRequest& sent);
 
  private:
@@ -74,8 +75,8 @@ class SnapshotWriter {
   const RealTime time_;
   FillingParts<Copy> filling_;  // owner: the lane's thread
   mutable absl::Mutex mutex_;
-  std::optional<Checkpoint> full_ ABSL_GUARDED_BY(mutex_);   // handed to the thread
-  std::optional<uint32_t> writing_ ABSL_GUARDED_BY(mutex_);  // placement of what it writes
+  std::optional<Checkpoint> full_ ABSL_GUARDED_BY(mutex_);   // next to be written by thread_
+  std::optional<uint32_t> writing_ ABSL_GUARDED_BY(mutex_);  // placement of the part being written
   LanePartReports reports_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

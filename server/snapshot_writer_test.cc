@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/snapshot_writer.h"
 
 #include <gmock/gmock.h>
@@ -7,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/test_folder.h"
+#include "base/files/test_folder.h"
 
 namespace tug {
 namespace {
@@ -35,7 +36,7 @@ class SnapshotWriterTest : public testing::Test {
                   .version = version,
                   .weights = Lease(weights, std::span<const float>(*weights))});
   }
-  // Versions, once there are so many.
+  // Versions of the reported parts; waits until there are `count`.
   std::vector<uint64_t> Parts(size_t count) {
     while (writer_->parts().size() < count) std::this_thread::yield();
     std::vector<uint64_t> versions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/cluster.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "exchange/view_lanes.h"
+#include "blocks/view_lanes.h"
 #include "simulate/cluster_run.h"
 #include "simulate/program_node.h"
 #include "simulate/server_node.h"
@@ -33,7 +34,7 @@ CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
   return made;
 }
 
-// Node ids of endpoints: what a link is cut between.
+// Node id of an endpoint; links are cut between nodes.
 uint32_t NodeOf(PeerId peer) {
   return IsWorker(peer) ? peer & ~kWorkerBit : (peer - LanePeer(0)) / kMaxLanesPerServer;
 }
@@ -119,7 +120,7 @@ void ClusterRun::Interrupt() {
   Supervise();
 }
 
-// A signal to a frozen coordinator is handled when that continues.
+// A frozen coordinator handles the signal when it continues.
 void ClusterRun::Stop() {
   if (coordinator_ == nullptr) return;
   if (world_.coordinator_frozen) {
@@ -244,7 +245,7 @@ void ClusterRun::EndProcesses() {
 void ClusterRun::Collect() {
   result_.most_lead = world_.most_lead;
   result_.fenced = world_.fenced;
-  // Who has been left behind knows nothing of the end.
+  // Nodes that were left behind do not know of the end.
   std::set<uint32_t> members;
   if (coordinator_ != nullptr) {
     StatusReply status = coordinator_->OnStatus(time_.Now());

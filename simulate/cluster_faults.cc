@@ -1,4 +1,5 @@
-// What befalls a simulated job.
+// SPDX-License-Identifier: Apache-2.0
+// Faults of a simulated job.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +10,7 @@
 namespace tug {
 namespace {
 
-// Of what kinds a simulated job has.
+// Whether lanes send this kind to each other; lists the kinds that a simulated job has.
 bool IsBetweenLanes(MessageKind kind) {
   switch (kind) {
     case MessageKind::kNorms:
@@ -111,7 +112,7 @@ void ClusterRun::FreezeCoordinator(const FaultEvent& fault) {
   AfterFault(fault.lasts, [this] { ThawCoordinator(); });
 }
 
-// Its next tick may come before the calls that waited.
+// Its next tick may come before the waiting calls.
 void ClusterRun::ThawCoordinator() {
   world_.coordinator_frozen = false;
   for (std::function<void()>& call : std::exchange(world_.waiting_calls, {})) {
@@ -184,7 +185,7 @@ void ClusterRun::Cut(SimulatedNode& node, const FaultEvent& fault) {
   CutFor(cut, fault.lasts);
 }
 
-// Lanes send some kinds to each other, the others are between lanes and workers.
+// Lanes send some kinds to each other; the others are between lanes and workers.
 void ClusterRun::LoseKind(SimulatedNode& server, const FaultEvent& fault) {
   SimulatedWorld::Cut cut{.node = server.node_id(), .kind = fault.loses};
   const SimulatedNode* const other = Victim(IsBetweenLanes(fault.loses) ? SERVER : WORKER, fault);

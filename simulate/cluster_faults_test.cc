@@ -1,4 +1,5 @@
-// Processes that die and are replaced, at random times: what comes out of the job.
+// SPDX-License-Identifier: Apache-2.0
+// Simulated jobs whose processes die at random times and are replaced.
 
 #include <gtest/gtest.h>
 
@@ -17,13 +18,13 @@ SimulationOptions FaultyJob(uint64_t seed, FaultConfig::WorkerLoss on_loss) {
   options.config.mutable_train()->set_steps(30);
   options.config.mutable_fault()->set_on_worker_loss(on_loss);
   options.config.mutable_fault()->set_max_rollbacks(100);
-  // Missed within 300 ms; a step takes some 50 ms.
+  // Declared lost within 300 ms; a step takes some 50 ms.
   options.config.mutable_fault()->set_failure_timeout_ms(300);
   return options;
 }
 
-// Of either kind so many are killed, at random times of the first two seconds, and others started
-// in their place within 200 ms.
+// Kills this many workers and servers at random times of the first two seconds; their replacements
+// start within 200 ms.
 void AddKills(uint64_t workers, uint64_t servers, SimulationOptions& options) {
   std::mt19937_64 random(options.seed);
   for (uint64_t i = 0; i < workers + servers; ++i) {
@@ -79,7 +80,7 @@ TEST(SimulatedFaults, WorkersThatDieChangeNoBitWhetherOthersTakeOverOrTheJobWait
   EXPECT_GT(kills, 60u);
 }
 
-// Gradients that lanes have received are gone, and so are weights that are not in use.
+// Workers have freed gradients that lanes have received, and weights that are not in use.
 TEST(SimulatedFaults, NodesThatDieChangeNoBitWhereWorkersLetGoOfGradientsAndWeights) {
   const auto expected = Undisturbed();
   uint64_t kills = 0;
@@ -105,8 +106,8 @@ TEST(SimulatedFaults, NodesThatDieChangeNoBitWhereWorkersLetGoOfGradientsAndWeig
   EXPECT_GT(resent, 0u);
 }
 
-// Lanes keep weights for the workers on their host (placement.host_weight_cache): of two hosts,
-// while nodes die, the job goes back to checkpoints, and segments move to servers that join, or go
+// Lanes cache weights for the workers on their host (placement.host_weight_cache), on two hosts,
+// while nodes die, the job rolls back to checkpoints, and segments move to servers that join, or
 // from those that leave.
 TEST(SimulatedFaults, WeightsThatHostsKeepAreThoseOfTheirOwnersWhoeverDies) {
   const std::vector<std::vector<float>> expected[] = {Undisturbed(), Undisturbed(CommConfig::INT8)};
@@ -170,7 +171,7 @@ TEST(SimulatedFaults, ServersThatDieChangeNoBitOfWhatErrorFeedbackKeeps) {
   const SimulationResult expected = Simulate(undisturbed);
   ASSERT_TRUE(expected.status.ok()) << expected.status;
   EXPECT_NE(expected.weights, Undisturbed());
-  uint64_t went_on = 0;  // from a checkpoint
+  uint64_t went_on = 0;  // runs that continued from a checkpoint
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
     AddErrorFeedback(options);
@@ -186,7 +187,7 @@ TEST(SimulatedFaults, ServersThatDieChangeNoBitOfWhatErrorFeedbackKeeps) {
   EXPECT_GT(went_on, 5u);
 }
 
-// Whoever has something to say of a checkpoint that waits for it: it comes about.
+// Whichever node a checkpoint waits for, it completes.
 TEST(SimulatedFaults, WithErrorFeedbackEveryJobEndsWithItsCheckpointWhoeverDies) {
   for (const auto policy : {SyncConfig::BSP, SyncConfig::SSP, SyncConfig::ASP}) {
     for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
@@ -209,7 +210,8 @@ TEST(SimulatedFaults, WithErrorFeedbackEveryJobEndsWithItsCheckpointWhoeverDies)
   }
 }
 
-// It never writes the checkpoints that it is far behind when lanes have written them.
+// The slow virtual worker never writes parts of checkpoints that lanes wrote while it was far
+// behind.
 TEST(SimulatedFaults, WithErrorFeedbackAVirtualWorkerFarBehindKeepsNoJobFromItsEnd) {
   for (const auto policy : {SyncConfig::BACKUP, SyncConfig::SSP, SyncConfig::ASP}) {
     for (uint64_t seed = 2; seed <= 3; ++seed) {
@@ -232,8 +234,8 @@ TEST(SimulatedFaults, WithErrorFeedbackAVirtualWorkerFarBehindKeepsNoJobFromItsE
   }
 }
 
-// Hundreds of steps to a heartbeat, whose instants differ from server to server: so do the newest
-// checkpoints that servers tell of.
+// Hundreds of steps per heartbeat. Servers send heartbeats at different times, so the newest
+// checkpoints that they report differ too.
 TEST(SimulatedFaults, CheckpointsFarMoreFrequentThanHeartbeatsAreCommittedAndEndTheJob) {
   for (const uint64_t interval : {1, 2, 3}) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -254,8 +256,9 @@ TEST(SimulatedFaults, CheckpointsFarMoreFrequentThanHeartbeatsAreCommittedAndEnd
   }
 }
 
-// Back to a checkpoint, or with two copies of every segment on from the version that there is. One
-// that dies after the last checkpoint is not waited for: that has the weights.
+// The job rolls back to a checkpoint, or with two replicas of every segment continues from the
+// current version. A server that dies after the last checkpoint is not waited for: the checkpoint
+// has the weights.
 class PullFaults : public testing::TestWithParam<CommConfig::Format> {};
 INSTANTIATE_TEST_SUITE_P(SimulatedFaults, PullFaults,
                          testing::Values(CommConfig::INT8, CommConfig::CHANGES));

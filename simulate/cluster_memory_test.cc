@@ -1,5 +1,5 @@
-// Lanes that are short of memory for sums: what is sent, what workers keep, and that nothing stands
-// still.
+// SPDX-License-Identifier: Apache-2.0
+// Lanes that are short of memory for sums: bytes sent, gradients kept by workers, and no deadlock.
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kBlocks = 8;
-constexpr uint64_t kElements = 5000;  // of a block
+constexpr uint64_t kElements = 5000;  // per block
 constexpr uint64_t kGradientBytes = kBlocks * kElements * sizeof(float);
 constexpr uint64_t kCreditBytes = 16384;
-constexpr uint32_t kWorkers = 6;  // of a virtual worker each
+constexpr uint32_t kWorkers = 6;  // with one virtual worker each
 constexpr uint64_t kSteps = 12;
 
 SimulationOptions DeepJob(uint32_t servers, uint64_t seed) {
@@ -36,15 +36,16 @@ SimulationOptions DeepJob(uint32_t servers, uint64_t seed) {
   return options;
 }
 
-// Virtual worker 1 is far behind: the gradient of 0 waits for its, and the sum of 2 and 3 for both.
+// Virtual worker 1 is far behind: the gradient of 0 waits for that of 1, and the sum of 2 and 3 for
+// both.
 void MakeASiblingLate(SimulationOptions& options) {
   StragglerConfig& straggler = *options.config.mutable_straggler();
   straggler.set_virtual_worker(1);
   straggler.set_slowdown(4);
 }
 
-// A tenth of a gradient waits at most. What is deferred crosses the network twice, but only what
-// was under way when a lane ran short, once in these steps.
+// At most a tenth of a gradient waits. A deferred push crosses the network twice, but only those in
+// flight when a lane ran short, once in these steps.
 TEST(SimulatedMemory, PushesCrossTheNetworkOnceHoweverShortLanesAreOfMemory) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -65,8 +66,8 @@ TEST(SimulatedMemory, PushesCrossTheNetworkOnceHoweverShortLanesAreOfMemory) {
   }
 }
 
-// Each worker waits for its oldest gradient to be received when it has no memory for another one,
-// though lanes may have deferred that.
+// A worker without memory for another gradient waits until its oldest one is received, though lanes
+// may have deferred that.
 TEST(SimulatedMemory, WorkersThatKeepFewGradientsWaitForLanesAndNeverStandStill) {
   for (const auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
     std::vector<std::vector<float>> expected;
@@ -97,7 +98,7 @@ TEST(SimulatedMemory, WorkersThatKeepFewGradientsWaitForLanesAndNeverStandStill)
   }
 }
 
-// Whoever is to take over from a lost worker may be one that waits for what that one would push.
+// The worker that takes over from a lost one may be waiting for a push of that one.
 TEST(SimulatedMemory, WorkersThatWaitForLanesTakeOverFromThoseThatAreLost) {
   std::vector<std::vector<float>> expected;
   uint64_t kills = 0;
@@ -132,8 +133,8 @@ TEST(SimulatedMemory, WorkersThatWaitForLanesTakeOverFromThoseThatAreLost) {
   EXPECT_GT(kills, 30u);
 }
 
-// The coordinator ends the job when all say that they pause; whoever takes the lost one's step
-// again waits at the gate till then.
+// The coordinator ends the job when all workers report a pause; the worker that repeats the lost
+// one's step waits at the gate until then.
 TEST(SimulatedMemory, AStopAmidLossesEndsThoughWorkersWaitForLanes) {
   uint64_t stopped = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every sync policy over a network that loses, repeats and reorders.
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/sync_mode.h"
+#include "config/sync_mode.h"
 #include "simulate/cluster.h"
 #include "simulate/cluster_test_support.h"
 
@@ -36,7 +37,7 @@ uint64_t Sum(const std::vector<uint64_t>& steps) {
   return std::accumulate(steps.begin(), steps.end(), uint64_t{0});
 }
 
-// All workers' last evaluation read the weights that lanes end with.
+// The last evaluations of all workers read the lanes' final weights.
 void ExpectEvaluatedTheFinalWeights(const SimulationResult& result) {
   for (const auto& evaluated : result.evaluated) EXPECT_EQ(evaluated, result.weights);
 }
@@ -67,8 +68,8 @@ TEST(SimulatedPolicies, EveryPolicyEndsWithEveryPushAppliedOnce) {
   }
 }
 
-// Gradients that do not depend on the weights, SGD at a constant rate: the weights say how often
-// each push was applied, in whatever order.
+// With gradients that do not depend on the weights, and SGD at a constant rate, the weights show
+// how often each push was applied, in any order.
 TEST(SimulatedPolicies, WhatIsAppliedIsWhatWasPushed) {
   std::vector<std::vector<float>> initial;
   for (const SyncConfig::Policy policy : {SyncConfig::SSP, SyncConfig::ASP}) {
@@ -83,7 +84,8 @@ TEST(SimulatedPolicies, WhatIsAppliedIsWhatWasPushed) {
       optimizer.set_learning_rate(0.01);
       const SimulationResult result = Simulate(options);
       ASSERT_TRUE(result.status.ok()) << result.status;
-      // Two runs differ by the pushes of virtual workers that ended at other clocks.
+      // Runs differ in the clocks at which virtual workers end, so this run gives the initial
+      // weights only.
       SimulationOptions none = options;
       none.config.mutable_optimizer()->set_learning_rate(0);
       if (initial.empty()) initial = Simulate(none).weights;
@@ -140,7 +142,7 @@ TEST(SimulatedPolicies, BackupSkipsWhoIsTooSlowAndWaitsForNobodyElse) {
     options.config.mutable_cluster()->set_workers(6);
     options.config.mutable_train()->set_steps(30);
     options.config.mutable_straggler()->set_slowdown(8);
-    if (seed % 2 == 0) options.network = Quiet();  // else what is lost makes others slow too
+    if (seed % 2 == 0) options.network = Quiet();  // otherwise losses make other workers slow too
     const SimulationResult result = Simulate(options);
     SCOPED_TRACE("seed " + std::to_string(seed));
     ASSERT_TRUE(result.status.ok()) << result.status;

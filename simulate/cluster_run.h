@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_CLUSTER_RUN_H_
 #define TUG_SIMULATE_CLUSTER_RUN_H_
 
@@ -19,7 +20,7 @@
 
 namespace tug {
 
-// Nodes and coordinator of one run (cluster.cc), and what befalls them (cluster_faults.cc).
+// Nodes and coordinator of one run (cluster.cc), and its faults (cluster_faults.cc).
 class ClusterRun {
  public:
   ClusterRun(const SimulationOptions& options, const SegmentTable& table, SimulatedStore& store,
@@ -32,18 +33,18 @@ class ClusterRun {
   // A process that the supervisor starts.
   struct Process {
     NodeKind kind = SERVER;
-    SimulatedNode* node = nullptr;  // null: it does not run, or is the coordinator
-    absl::Duration start_takes;     // the next time
-    FaultEvent next_kill = {};      // of its replacement; none if it lasts for ever
+    SimulatedNode* node = nullptr;  // null: not running, or the coordinator
+    absl::Duration start_takes;     // for the next start
+    FaultEvent next_kill = {};      // kill of its replacement; none if its `lasts` is infinite
     uint64_t starts = 0;
     absl::Time started_at;
-    int quick_exits = 0;     // in a row
-    bool is_missed = false;  // it was lost and its replacement is not up
+    int quick_exits = 0;     // consecutive
+    bool is_missed = false;  // lost, and its replacement is not up
   };
 
   Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
   void AddNode(NodeKind kind, bool spare = false);
-  // Carries out what the supervisor decides.
+  // Carries out the supervisor's decisions.
   void Supervise();
   void Start(const StartProcess& start);
   void BringUp(const StartProcess& start);
@@ -52,13 +53,13 @@ class ClusterRun {
   void Stop();
   void End(const EndJob& end);
   void OnExit(const std::string& name, ProcessExit how);
-  // Empty: its process has exited.
+  // Name of the node's process; empty if that has exited.
   std::string NameOf(const SimulatedNode& node) const;
-  // Lets the supervisor see the end of the job.
+  // Ends the coordinator's process and lets the supervisor notice the end of the job.
   void EndProcesses();
   bool Answers() const { return coordinator_ != nullptr && !world_.coordinator_frozen; }
   void KillCoordinator(const FaultEvent& fault);
-  // Of a process that `fault` kills.
+  // Sets the next start of a process that `fault` kills.
   static void SetNextStart(Process& process, FaultEvent fault);
   void FreezeCoordinator(const FaultEvent& fault);
   void ThawCoordinator();
@@ -70,9 +71,9 @@ class ClusterRun {
   void Freeze(SimulatedNode& node, const FaultEvent& fault);
   void Cut(SimulatedNode& node, const FaultEvent& fault);
   void LoseKind(SimulatedNode& server, const FaultEvent& fault);
-  // A cut until the fault is over.
+  // Cuts a link until the fault is over.
   void CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts);
-  // What ends a fault that lasts.
+  // Calls `end` when a fault that lasts is over.
   void AfterFault(absl::Duration lasts, std::function<void()> end);
   void Tick();
   void Collect();
@@ -84,12 +85,12 @@ class ClusterRun {
   SimulatedNetwork network_;
   const CoordinatorOptions coordinator_options_;
   MemoryJournal journal_;
-  std::unique_ptr<Coordinator> coordinator_;  // null while there is none
+  std::unique_ptr<Coordinator> coordinator_;  // null while none runs
   SimulatedWorld world_;
   CoordinatorActions actions_;
   SupervisorCore supervisor_;
   std::map<std::string, Process> processes_;
-  std::optional<EndJob> end_;  // the supervisor's
+  std::optional<EndJob> end_;  // of the supervisor
   Nodes servers_;
   Nodes workers_;
   uint64_t incarnation_ = 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/cluster.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +42,8 @@ TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       SimulationOptions options = Job(2, 3, seed);
       options.config.mutable_comm()->set_scheduler(policy.name);
-      options.config.mutable_comm()->set_credit_bytes(32768);       // a partition
-      options.config.mutable_comm()->set_pull_credit_bytes(65536);  // a partition for each lane
+      options.config.mutable_comm()->set_credit_bytes(32768);       // one partition
+      options.config.mutable_comm()->set_pull_credit_bytes(65536);  // one partition per lane
       options.network = seed == 1 ? Quiet() : Rough();
       const SimulationResult result = Simulate(options);
       SCOPED_TRACE(CommConfig::Scheduler_Name(policy.name) + ", seed " + std::to_string(seed));
@@ -57,8 +58,8 @@ TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
   }
 }
 
-// Nodes change how they cut and how much they send by themselves, in the midst of steps, so that
-// workers and servers hardly ever agree.
+// Nodes change their partitions and credits by themselves, in the middle of steps, so that workers
+// and servers hardly ever agree.
 TEST(SimulatedCluster, RandomChangesOfScheduleAtRandomTimesGiveTheSameBits) {
   for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
     std::vector<std::vector<float>> expected;
@@ -70,7 +71,7 @@ TEST(SimulatedCluster, RandomChangesOfScheduleAtRandomTimesGiveTheSameBits) {
       options.network = seed == 1 ? Quiet() : Rough();
       options.shared_memory = seed % 3 == 0;
       options.schedule_change_probability = seed == 1 ? 0 : 0.3;
-      // Hardly any room: pushes that are cut in other ways are deferred too.
+      // Hardly any memory: pushes with other partitions are deferred too.
       if (seed % 2 == 0) options.parking_bytes = 4096;
       const SimulationResult result = Simulate(options);
       SCOPED_TRACE("seed " + std::to_string(seed));
@@ -161,7 +162,7 @@ TEST(SimulatedCluster, Int8PullsHaveTheSameBitsHoweverTheyAreCutAndWhoeverSendsT
   EXPECT_NE(Simulate(full).weights, expected) << "the format had no effect";
 }
 
-// Virtual workers push in random order: much has to wait, and there is next to no room to.
+// Virtual workers push in random order, so much has to wait, with hardly any memory for it.
 TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
   for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
     for (auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
@@ -191,7 +192,7 @@ TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
         EXPECT_EQ(tight.weights, expected.weights) << "seed " << seed;
         EXPECT_EQ(tight.losses, expected.losses) << "seed " << seed;
         deferred += tight.deferred;
-        // All the weights, the parking, and a partition for each level of the tree.
+        // All the weights, the parking, and one partition per level of the tree.
         EXPECT_LE(tight.most_held_bytes, 4 * 33231 + options.parking_bytes + 6 * 32768);
       }
       EXPECT_GT(deferred, 0u);

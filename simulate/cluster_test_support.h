@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_CLUSTER_TEST_SUPPORT_H_
 #define TUG_SIMULATE_CLUSTER_TEST_SUPPORT_H_
 
@@ -8,7 +9,7 @@
 
 namespace tug {
 
-// A small job of six virtual workers, twelve steps, and two networks.
+// A small job of six virtual workers and twelve steps; below, two networks for it.
 inline SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) {
   SimulationOptions options;
   options.seed = seed;

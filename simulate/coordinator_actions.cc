@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/coordinator_actions.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ void CoordinatorActions::Drop() {
 }
 
 void CoordinatorActions::Work() {
-  // What is done may ask for more.
+  // An action may cause further ones.
   while (!commits_) {
     for (Action& action : coordinator_->TakeActions()) waiting_.push_back(std::move(action));
     if (waiting_.empty()) return;

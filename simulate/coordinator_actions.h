@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_COORDINATOR_ACTIONS_H_
 #define TUG_SIMULATE_COORDINATOR_ACTIONS_H_
 
@@ -6,24 +7,25 @@
 #include <vector>
 
 #include "coordinator/coordinator.h"
+#include "simulate/checks/told.h"
 #include "simulate/cluster.h"
 #include "simulate/node.h"
 #include "simulate/stall_clock.h"
-#include "simulate/told.h"
 
 namespace tug {
 
-// Carries out what the coordinator of a simulated job asks for, as its daemon does, and notes what
-// becomes of it. Not thread-safe.
+// Carries out the actions of a simulated job's coordinator, as its daemon does, and records their
+// outcome. Not thread-safe.
 class CoordinatorActions {
  public:
   CoordinatorActions(SimulatedWorld& world, SimulationResult& result);
 
-  // What it asks for now, and then asks for. A commit takes time, and holds up what follows it.
+  // Carries out its pending actions and those that follow. A commit takes time, and delays the
+  // actions behind it.
   void Run(Coordinator& coordinator);
-  // What one before it asked for.
+  // Carries out actions of the previous coordinator first.
   void Run(Coordinator& coordinator, std::vector<Action> actions);
-  // The coordinator's process is gone: whatever it was at.
+  // The coordinator's process is gone, with its pending actions.
   void Drop();
   // All processes are killed.
   void Kill(const absl::Status& status);
@@ -43,7 +45,7 @@ class CoordinatorActions {
   void Do(const TimelineBegun& timeline);
   void Do(const NoticeAction& notice);
   void Do(const JobEnded& end);
-  // Whether it can be restored: every segment is there once.
+  // Checks that the checkpoint can be restored: it has every segment once.
   void LookAt(const Manifest& manifest);
 
   Coordinator* coordinator_ = nullptr;
@@ -53,7 +55,7 @@ class CoordinatorActions {
   StallClock stalls_;
   std::deque<Action> waiting_;
   bool commits_ = false;
-  uint64_t process_ = 0;  // number of the coordinator's
+  uint64_t process_ = 0;  // number of the coordinator's process
   bool ended_ = false;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_DRAW_H_
 #define TUG_SIMULATE_DRAW_H_
 
@@ -8,8 +9,8 @@
 
 namespace tug {
 
-// Random numbers that are a function of the seed. The library's distributions may differ by
-// platform. Not thread-safe.
+// Random numbers that are a function of the seed; the standard library's distributions may differ
+// by platform. Not thread-safe.
 class Draw {
  public:
   explicit Draw(uint64_t seed) : random_(seed) {}

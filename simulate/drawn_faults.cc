@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/drawn_faults.h"
 
 #include <algorithm>
 
-#include "proto/placement_mode.h"
-#include "proto/sync_mode.h"
+#include "config/placement_mode.h"
+#include "config/sync_mode.h"
 
 namespace tug {
 namespace {
 
-// Faults come within it; a job without them takes about as long.
+// Time within which faults begin; a job without them takes about as long.
 constexpr absl::Duration kFaultsWithin = absl::Milliseconds(2000);
-// By then every job runs, and its copies are in sync.
+// By then every job runs, with its replicas in sync.
 constexpr absl::Duration kRunsBy = absl::Milliseconds(800);
-// A job takes no longer than this, and with loss so many repeats a step on top.
+// Longest time of a job, and repeats per step that message loss adds to it.
 constexpr absl::Duration kLongestJob = absl::Seconds(120);
 constexpr int kMostRepeatsOfStep = 50;
 
@@ -31,7 +32,7 @@ bool LosesWorker(FaultKind kind) {
 bool LosesNobody(FaultKind kind) {
   return OfCoordinator(kind) || kind == FaultKind::kLoseKind || kind == FaultKind::kKillJob;
 }
-// Whether the fault is drawn for jobs that fail, in order, when a node is lost
+// Whether the fault is drawn for jobs that fail, with a proper message, when a node is lost
 // (GoesOnWithoutANode).
 bool IsForFragile(const FaultEvent& fault, const JobConfig& job) {
   const bool freezes =
@@ -50,7 +51,7 @@ FaultEvent DrawFault(Draw& draw) {
       FaultKind::kJoinServer,      FaultKind::kDrainWorker,       FaultKind::kDrainServer,
       FaultKind::kKillCoordinator, FaultKind::kFreezeCoordinator, FaultKind::kLoseKind,
       FaultKind::kLoseKind,        FaultKind::kLeaveWorker,       FaultKind::kLeaveServer};
-  // Of those that a link may lose: all that a job has.
+  // Kinds that a link may lose: all that a job has.
   constexpr MessageKind kLosable[] = {
       MessageKind::kPush,     MessageKind::kReceived,    MessageKind::kCommitted,
       MessageKind::kDropped,  MessageKind::kPull,        MessageKind::kWeights,
@@ -88,8 +89,8 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
     FaultEvent fault = DrawFault(draw);
     if (fragile && (!IsForFragile(fault, job) || draw.OneIn(2))) continue;
     scenario.may_fail |= fragile && !LosesNobody(fault.kind);
-    // With others that take over, a worker of a job that runs need not be replaced, unless it is
-    // the last one.
+    // If others take over, a worker of a running job need not be replaced, unless it is the last
+    // one.
     const bool last = job.cluster().workers() <= count;
     if (fault.kind == FaultKind::kKillWorker && !last && draw.OneIn(3) && fault.at > kRunsBy &&
         job.fault().on_worker_loss() != FaultConfig::WAIT) {
@@ -111,13 +112,13 @@ void DescribeFaults(Scenario& scenario) {
   std::stable_sort(options.faults.begin(), options.faults.end(),
                    [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
   scenario.stops = std::ranges::count(options.faults, FaultKind::kStop, &FaultEvent::kind) > 0;
-  // One server at a time, while both copies of everything are there.
+  // One server at a time, while both replicas of every segment exist.
   int servers = 0;
   bool early = false;
   for (const FaultEvent& fault : options.faults) {
     servers += LosesServer(fault.kind) ? 1 + static_cast<int>(fault.times_more) : 0;
     early |= (LosesServer(fault.kind) || LosesWorker(fault.kind)) && fault.at < kRunsBy;
-    // A coordinator that stands still starts the job later.
+    // A frozen coordinator starts the job later.
     early |= fault.kind == FaultKind::kFreezeCoordinator && fault.at < kRunsBy;
     early |= fault.kind == FaultKind::kJoinServer || fault.kind == FaultKind::kDrainServer ||
              fault.kind == FaultKind::kLeaveServer || fault.kind == FaultKind::kKillCoordinator ||

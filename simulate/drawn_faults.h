@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_DRAWN_FAULTS_H_
 #define TUG_SIMULATE_DRAWN_FAULTS_H_
 
@@ -7,15 +8,15 @@
 
 namespace tug {
 
-// One fault of any kind.
+// Draws one fault of any kind.
 FaultEvent DrawFault(Draw& draw);
-// Adds up to four faults, and maybe a stop or the death of the whole job, to a scenario whose job
-// and cluster are drawn.
+// Adds up to four faults, and possibly a stop or the death of the whole job, to a scenario whose
+// job and cluster are drawn.
 void DrawFaults(Draw& draw, Scenario& scenario);
-// Sorts the faults, and sets what follows from them: the longest time of the run, and what is
-// checked of it.
+// Sorts the faults, and sets what depends on them: the longest time of the run, and the checks of
+// it.
 void DescribeFaults(Scenario& scenario);
-// Whether virtual workers may change their worker.
+// Whether virtual workers may move to another worker.
 bool MovesWorker(FaultKind kind);
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_FAULT_EVENT_H_
 #define TUG_SIMULATE_FAULT_EVENT_H_
 
@@ -9,25 +10,25 @@
 
 namespace tug {
 
-// What can happen to a simulated cluster.
+// Kinds of faults of a simulated cluster.
 enum class FaultKind : uint8_t {
   kKillWorker,    // its replacement takes `lasts` to start
-  kKillServer,    // the same
-  kFreezeWorker,  // the process stands still for `lasts` (SIGSTOP, SIGCONT)
+  kKillServer,    // its replacement takes `lasts` to start
+  kFreezeWorker,  // the process is frozen for `lasts` (SIGSTOP, SIGCONT)
   kFreezeServer,
-  kCutWorker,  // its link for `lasts`
+  kCutWorker,  // its link is cut for `lasts`
   kCutServer,
-  kJoinWorker,  // one more, beside those that the job began with
+  kJoinWorker,  // one more, in addition to the initial ones
   kJoinServer,
-  kDrainWorker,  // is asked to leave; another one joins after `lasts`
+  kDrainWorker,  // asked to leave; another one joins after `lasts`
   kDrainServer,
   kKillCoordinator,    // its replacement takes `lasts` to start and recover the job
-  kFreezeCoordinator,  // it stands still for `lasts`
+  kFreezeCoordinator,  // it is frozen for `lasts`
   kStop,               // the user interrupts the job
   kLoseKind,           // a link loses all messages of one kind for `lasts`
-  kLeaveWorker,        // is told to end (SIGTERM), and asks the job to let it go
+  kLeaveWorker,        // told to end (SIGTERM), and asks the job to let it leave
   kLeaveServer,
-  kKillJob,  // all processes, at once: nobody ends anything, and the run is resumed
+  kKillJob,  // all processes at once, without any shutdown; the run is resumed
 };
 inline constexpr size_t kFaultKinds = 17;
 inline constexpr const char* kFaultNames[kFaultKinds] = {
@@ -38,20 +39,20 @@ inline constexpr const char* kFaultNames[kFaultKinds] = {
     "whole job killed"};
 inline const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<size_t>(kind)]; }
 
-// One fault of a run, as far as it is known before the run: whom it meets depends on who lives
-// then.
+// One fault of a run, as far as it is known beforehand: the node that it hits depends on which
+// nodes are alive then.
 struct FaultEvent {
   FaultKind kind = FaultKind::kKillWorker;
-  absl::Duration at;  // after the job has begun
-  uint32_t pick = 0;  // of those of its kind that live: the one at index pick % their number
+  absl::Duration at;  // after the beginning of the job
+  uint32_t pick = 0;  // victim: index pick % N of the N living nodes of its kind
   absl::Duration lasts = absl::InfiniteDuration();  // killed: its host is lost with it
-  // Killed: how many of its replacements are killed too, this long after they were up.
+  // Killed: how many of its replacements are killed too, each `up` after it started.
   uint32_t times_more = 0;
   absl::Duration up = {};
-  // Killed: whether its connection to the coordinator is seen to close (a process that ends), or it
-  // falls silent (a host that does).
+  // Killed: whether the coordinator sees its connection close (the process ends), or it falls
+  // silent (the host does).
   bool seen_at_once = true;
-  // Cut off: messages of which directions, and between it and whom.
+  // Cut off: directions of the lost messages, and its peers.
   bool cuts_out = true;
   bool cuts_in = true;
   MessageKind loses = MessageKind::kCommitted;  // kLoseKind: between a server and one node

@@ -1,4 +1,5 @@
-// Runs of seeds in several processes.
+// SPDX-License-Identifier: Apache-2.0
+// Runs seeds in several processes.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,17 +23,17 @@
 namespace tug {
 namespace {
 
-// A process that runs every jobs-th seed, and says what comes of each in lines:
+// A process that runs every jobs-th seed, and writes the results of each in lines:
 //   begin SEED
 //   violation TEXT
 //   end FENCED ROLLBACKS RESUMED MESSAGES FAULTS...
 struct Process {
   pid_t pid = -1;
   int read_fd = -1;
-  uint64_t next_seed = 0;  // not begun, as far as is known
+  uint64_t next_seed = 0;  // not known to have begun
   bool in_run = false;
-  FaultOutcome outcome;  // of the run under way
-  std::string text;      // not taken apart yet
+  FaultOutcome outcome;  // of the current run
+  std::string text;      // not parsed yet
 };
 
 void WriteAll(int fd, const std::string& text) {
@@ -40,7 +41,7 @@ void WriteAll(int fd, const std::string& text) {
   while (done < text.size()) {
     const ssize_t n = write(fd, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) _exit(1);  // nobody listens any more
+    if (n < 0) _exit(1);  // the reader is gone
     done += static_cast<size_t>(n);
   }
 }
@@ -115,7 +116,7 @@ void End(Process& process, bool kill_it) {
   process.pid = -1;
 }
 
-// What it has said; true once it has ended.
+// Reads its output; true once it has ended.
 bool Read(const FaultRuns& runs, Process& process, std::vector<FaultOutcome>& outcomes) {
   char buffer[4096];
   const ssize_t n = read(process.read_fd, buffer, sizeof(buffer));

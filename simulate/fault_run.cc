@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/fault_run.h"
 
 #include <algorithm>
@@ -8,17 +9,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "proto/sync_mode.h"
+#include "config/sync_mode.h"
 
 namespace tug {
 namespace {
 
 constexpr size_t kMostViolations = 8;
-// A job makes progress within so many times comm.resend_ms, and this, once nothing befalls it.
+// Once no fault is active, a job makes progress within this many comm.resend_ms, plus kMostQuiet.
 constexpr int kMostResends = 160;
 constexpr absl::Duration kMostQuiet = absl::Seconds(3);
 
-// What is looked at once a run has ended.
+// Checks a run that has ended.
 class EndCheck {
  public:
   EndCheck(const Scenario& scenario, const SimulationResult& result, const SegmentTable& table,
@@ -73,7 +74,8 @@ class EndCheck {
       Say(absl::StrCat("answers of ", result_.most_answer_bytes,
                        " bytes were under way, the credit is ", answer));
     }
-    // server/push_admission.h: a partition, which is a segment at least, a level of the tree.
+    // server/pushes/push_admission.h: one partition, which is at least a segment, per level of the
+    // tree.
     const uint64_t partition =
         std::max(comm.partition_bytes(), comm.segment_elements() * sizeof(float));
     const uint32_t virtual_workers = scenario_.options.config.cluster().virtual_workers();
@@ -94,8 +96,8 @@ class EndCheck {
     }
   }
 
-  // By the step that the weights are of: a job that is stopped while it is to go back may end with
-  // an earlier checkpoint than that of the step that it has evaluated.
+  // Checks by the step of the weights: a job that is stopped while it rolls back may end with an
+  // earlier checkpoint than that of the step that it has evaluated.
   void CheckEvaluated(const WeightsByVersion& pulled) {
     const uint64_t last =
         result_.checkpoints.empty() ? result_.first_step : result_.checkpoints.back();
@@ -116,8 +118,8 @@ class EndCheck {
     }
   }
 
-  // A job that is to stop while it goes back, or when it has, may end with the checkpoint that it
-  // goes back to. Its segments were saved one by one as they came to that version: amid steps.
+  // A job that is stopped during or after a rollback may end with the checkpoint that it rolls back
+  // to. Its segments were saved one by one as they reached that version: during steps.
   bool EndsWhereItGoesBackTo() const {
     if (!scenario_.stops) return false;
     return result_.stopped_waiting ||
@@ -139,7 +141,7 @@ class EndCheck {
         return Say(absl::StrCat("segment ", id, " has had ", clocks[0], " updates, of ", pushes,
                                 " pushes"));
       }
-      // With SHRINK nobody takes up the step that a lost worker was in.
+      // With SHRINK no worker repeats the step that a lost worker was in.
       if (!shrinks && !amid_steps && clocks != result_.saved_clocks[0]) {
         return Say(absl::StrCat("segments 0 and ", id, " end at other clocks"));
       }
@@ -154,16 +156,16 @@ class EndCheck {
            PushCodecConfig::CODEC_NOT_SET;
   }
 
-  // What encodings left out is in the last checkpoint, unless a virtual worker has moved to another
-  // worker, or has gone back to the residuals of a checkpoint, which lanes saved at other clocks.
+  // The last checkpoint has all residuals, unless a virtual worker has moved to another worker, or
+  // was rolled back to the residuals of a checkpoint, which lanes saved at other clocks.
   bool KnowsSums() const {
     if (!IsEncoded()) return true;
     return scenario_.conserves && result_.timelines == 1 && result_.fenced == 0 &&
            result_.checkpoints.back() == scenario_.options.config.train().steps();
   }
 
-  // The weights are 1, less what came of each push once, but for residuals: exact without a codec,
-  // see scenario.cc.
+  // The weights are 1 minus the effect of each push once, except for residuals: exact without a
+  // codec, see scenario.cc.
   bool CheckSum(uint32_t id) {
     const Segment& segment = table_.segment(id);
     const SimulationOptions& options = scenario_.options;

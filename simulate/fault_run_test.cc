@@ -1,4 +1,5 @@
-// Scenarios drawn from seeds: what must hold, holds.
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios drawn from seeds break no invariant.
 
 #include "simulate/fault_run.h"
 
@@ -13,10 +14,10 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kSeeds = 500;  // of each quarter
+constexpr uint64_t kSeeds = 500;  // per quarter
 
-// In quarters, for four shards, of seeds that nobody has chosen: what fails is repeated with the
-// command that the failure names.
+// In quarters, for four shards, with seeds from the clock: a failure names the command that repeats
+// it.
 class FaultRunOfTheClock : public testing::TestWithParam<int> {};
 
 TEST_P(FaultRunOfTheClock, BreaksNoInvariant) {
@@ -43,8 +44,8 @@ TEST_P(FaultRunOfTheClock, BreaksNoInvariant) {
 
 INSTANTIATE_TEST_SUITE_P(Quarters, FaultRunOfTheClock, testing::Range(1, 5));
 
-// Seeds mean other runs whenever a draw changes, so each cause has a unit test too, and where it
-// took conditions that met seldom, a conjunction. docs/reliability.md, "What it has found".
+// A seed gives another run whenever a draw changes, so each cause has a unit test too, and a
+// conjunction if it needed rare conditions. docs/reliability.md, "What it has found".
 struct BrokenOnce {
   uint64_t seed;
   const char* what;

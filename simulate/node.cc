@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/node.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "proto/control_client.h"
+#include "control/control_client.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -111,7 +112,7 @@ void SimulatedNode::Start() {
   });
 }
 
-// `joined`: it has a number, and tells its endpoints.
+// `joined`: it has a node id, and reports its endpoints.
 void SimulatedNode::Register(bool joined) {
   RegisterRequest request;
   request.set_protocol_version(kControlVersion);
@@ -154,12 +155,12 @@ void SimulatedNode::Beat() {
   Report(request);
   core_->Complete(asks_to_leave_, absl::OkStatus(), request);
   const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
-  // On its way it needs nobody: neither a node that stands still nor one that dies holds it up.
+  // In flight, the heartbeat does not depend on the node: a frozen or dead node does not delay it.
   world_.time.Schedule(world_.options.max_control_delay * fraction,
                        [this, request = std::move(request)] { SendBeat(request); });
 }
 
-// The request is where the coordinator is.
+// Handles the request at the coordinator.
 void SimulatedNode::SendBeat(const HeartbeatRequest& request) {
   absl::StatusOr<HeartbeatReply> reply = absl::UnavailableError("the link is cut");
   if (!world_.IsCut(node_id_, 0)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_NODE_H_
 #define TUG_SIMULATE_NODE_H_
 
@@ -10,19 +11,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "exchange/segment_table.h"
+#include "blocks/segment_table.h"
+#include "control/node_core.h"
 #include "proto/control.pb.h"
-#include "proto/node_core.h"
 #include "scheduler/schedule_points.h"
 #include "simulate/cluster.h"
 #include "simulate/simulated_store.h"
-#include "transport/simulated_network.h"
+#include "transport/simulated/simulated_network.h"
 
 namespace tug {
 
 class SimulatedNode;
 
-// What nodes share. Outlives them.
+// State that nodes share. Outlives them.
 struct SimulatedWorld {
   const SimulationOptions& options;
   const SegmentTable& table;
@@ -30,31 +31,31 @@ struct SimulatedWorld {
   SimulatedNetwork& network;
   SimulatedStore& store;
   std::mt19937_64& random;
-  std::vector<uint64_t> clocks;  // by virtual worker: of the next step whose pushes are not all out
+  std::vector<uint64_t> clocks;  // by virtual worker: the next step whose pushes are not all sent
   uint64_t most_lead = 0;        // SimulationResult
-  // Links that are cut at present, or lose messages of one kind. Node 0 is the coordinator.
+  // Links that are cut, or that lose messages of one kind. Node 0 is the coordinator.
   struct Cut {
     uint32_t node = 0;
-    std::optional<uint32_t> other = {};  // none: everybody
+    std::optional<uint32_t> other = {};  // none: all nodes
     bool out = true;
     bool in = true;
-    std::optional<MessageKind> kind = {};  // none: whatever is sent
+    std::optional<MessageKind> kind = {};  // none: all messages
   };
   std::list<Cut> cuts = {};
-  // While the coordinator stands still, calls wait in its sockets.
+  // While the coordinator is frozen, calls wait in its sockets.
   bool coordinator_frozen = false;
   std::vector<std::function<void()>> waiting_calls = {};
-  // The process of a node has exited by itself.
+  // Called when the process of a node exits by itself.
   std::function<void(SimulatedNode&, ProcessExit)> on_exit = {};
   uint64_t fenced = 0;  // SimulationResult
 
-  // What nodes ask of the coordinator has no kind.
+  // Requests to the coordinator have no kind.
   bool IsCut(uint32_t from, uint32_t to, std::optional<MessageKind> kind = {}) const;
-  // For a trace of the run, if there is one.
+  // Adds a line to the log of the run, if there is one.
   void Say(const std::string& text) const;
 };
 
-// The control plane's side of a node: registers, then beats until the job has ended.
+// Control-plane side of a node: registers, then sends heartbeats until the job has ended.
 class SimulatedNode {
  public:
   using RegisterCall = std::function<absl::StatusOr<RegisterReply>(const RegisterRequest&)>;
@@ -65,39 +66,39 @@ class SimulatedNode {
   virtual ~SimulatedNode() = default;
 
   void Start();
-  // The process is gone: nothing of it happens any more, and what is under way to it is lost.
+  // The process is killed: it does nothing further, and messages in flight to it are lost.
   void Die();
-  // The process stands still; what comes to it waits, and so does what it was about to do.
+  // The process is frozen: messages to it wait, and so do its pending events.
   void Freeze();
   void Thaw();
-  // It is told to end (SIGTERM): it asks the job to let it go.
+  // The process is told to end (SIGTERM): it asks the job to let it leave.
   void AskToLeave() { asks_to_leave_ = true; }
   bool dead() const { return dead_; }
   bool frozen() const { return frozen_; }
   bool ended() const { return ended_; }
   NodeKind kind() const { return kind_; }
-  uint32_t node_id() const { return node_id_; }  // 0: it has not joined
+  uint32_t node_id() const { return node_id_; }  // 0: not joined
   std::string Name() const;
-  // Adds what there is at the end.
+  // Adds the results at the end.
   virtual void Collect(SimulationResult& result) = 0;
 
  protected:
   virtual std::vector<std::string> LaneEndpoints() const { return {}; }
   virtual void OnView(const View& view) = 0;
   virtual void OnDeath() = 0;
-  // Adds what there is to report.
+  // Adds the node's reports.
   virtual void Report(HeartbeatRequest& request) = 0;
-  // `sent`: what the reply answers has arrived.
+  // `sent`: the acknowledged request.
   virtual void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) = 0;
   virtual void Tick() = 0;
-  // Looks for mail that came while it stood still.
+  // Polls messages that arrived while it was frozen.
   virtual void LookForMail() = 0;
 
-  // Runs `event` after `delay`, if the node lives then; if it stands still, when it goes on.
+  // Runs `event` after `delay`, unless the node is dead; if it is frozen, once it continues.
   void Later(absl::Duration delay, std::function<void()> event);
-  // Runs `event` after a random delay up to `max`, if the node lives then.
+  // Runs `event` after a random delay up to `max`, unless the node is dead.
   void After(absl::Duration max, std::function<void()> event);
-  // Whether this node is to change by itself now, and to what.
+  // The schedule to change to now by itself, if any.
   std::optional<SchedulePoint> RandomSchedule();
 
   SimulatedWorld& world_;
@@ -112,7 +113,7 @@ class SimulatedNode {
   void Beat();
   void SendBeat(const HeartbeatRequest& request);
   void OnBeatReply(const HeartbeatRequest& sent, const absl::StatusOr<HeartbeatReply>& reply);
-  // Exits after the job has ended. What the node computed stays for Collect.
+  // Exits after the end of the job. Results of the node stay for Collect.
   void End(ProcessExit how);
   void Exit(const std::string& why, ProcessExit how);
 
@@ -126,7 +127,7 @@ class SimulatedNode {
   bool ended_ = false;
   bool dead_ = false;
   bool frozen_ = false;
-  std::vector<std::function<void()>> held_;  // while it stands still
+  std::vector<std::function<void()>> held_;  // while it is frozen
 };
 
 }  // namespace tug

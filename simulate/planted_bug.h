@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_PLANTED_BUG_H_
 #define TUG_SIMULATE_PLANTED_BUG_H_
 
@@ -6,23 +7,23 @@
 
 namespace tug {
 
-// Bugs that are planted into a simulated cluster, one at a time, to see that its invariants find
-// them. Production code knows nothing of them: they are made of what is around a state machine (a
-// message that is changed, withheld or forged), or of another policy in its place.
+// Bugs that are planted into a simulated cluster, one at a time, to test that its invariants detect
+// them. Production code does not contain them: they change what surrounds a state machine (a
+// message is changed, withheld or forged), or replace a policy.
 enum class PlantedBug : uint8_t {
   kNone,
-  kDuplicateCheck,           // a lane takes a push that it has applied for a new one
+  kDuplicateCheck,           // a lane treats a push that it has applied as new
   kStaleness,                // with SSP, a lane serves one clock more than it may
-  kCommitBeforeReplication,  // an owner does not wait for its copies
-  kStaleView,                // a lane takes messages of earlier views
-  kOldTimeline,              // a lane takes messages of earlier timelines
+  kCommitBeforeReplication,  // an owner does not wait for its replicas
+  kStaleView,                // a lane accepts messages of earlier views
+  kOldTimeline,              // a lane accepts messages of earlier timelines
   kLostPull,                 // a lane forgets a pull, now and then
-  kEmptyFrames,              // a worker repeats an encoded push without its payload
-  kSilentRepeat,             // a lane does not answer a push that it has received before
-  kPatience,                 // workers wait fifty times as long before they repeat
-  kStatus,                   // the end's status is of the last step taken, not of the checkpoint
-  kSupervisor,               // nodes that have left by themselves are not started again
-  kResume,                   // a run that is resumed takes a segment of an older checkpoint
+  kEmptyFrames,              // a worker resends an encoded push without its payload
+  kSilentRepeat,             // a lane does not answer the repeat of a push that it has received
+  kPatience,                 // workers wait fifty times as long before they resend
+  kStatus,                   // the final status names the last step taken, not the checkpoint's
+  kSupervisor,               // nodes that left by themselves are not restarted
+  kResume,                   // a resumed run restores a segment of an older checkpoint
 };
 struct PlantedBugName {
   PlantedBug bug;

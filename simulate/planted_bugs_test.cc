@@ -1,5 +1,6 @@
-// Bugs are planted, one at a time, and the invariants find each of them. docs/reliability.md has
-// after how many seeds.
+// SPDX-License-Identifier: Apache-2.0
+// Plants bugs, one at a time; the invariants find each of them. docs/reliability.md lists after how
+// many seeds.
 
 #include <gtest/gtest.h>
 

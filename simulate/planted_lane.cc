@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/planted_lane.h"
 
 #include <utility>
@@ -5,7 +6,7 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kLosesOneIn = 20;  // pulls
+constexpr uint64_t kLosesOneIn = 20;  // one pull in this many
 
 class TakesAgain final : public SyncPolicy {
  public:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_PLANTED_LANE_H_
 #define TUG_SIMULATE_PLANTED_LANE_H_
 
@@ -8,28 +9,28 @@
 #include <tuple>
 
 #include "proto/wire.h"
-#include "server/sync_policy.h"
+#include "server/sync/sync_policy.h"
 #include "simulate/planted_bug.h"
 #include "transport/transport.h"
 
 namespace tug {
 
-// What a planted bug makes of a lane's messages. With kNone all stays as it is.
+// Changes that a planted bug makes to a lane's messages. kNone: no changes.
 class PlantedLane {
  public:
   explicit PlantedLane(PlantedBug bug = PlantedBug::kNone) : bug_(bug) {}
 
-  // Changes a message before the lane, which is in this timeline and view, sees it.
+  // Changes a message before it is delivered to the lane, which is in this timeline and view.
   void Change(uint32_t timeline, uint32_t view, WireHeader& header) const;
-  // The lane says something.
+  // The lane has sent a message.
   void NoteSent(const WireHeader& header);
-  // Whether the lane never sees a message that has arrived: as if it had forgotten it.
+  // Whether an arrived message is withheld from the lane, as if it had forgotten it.
   bool Forgets(const WireHeader& header);
-  // An answer to what the lane sends that nobody has given.
+  // A forged answer to a message that the lane sends.
   std::optional<Message> Forged(const Outgoing& sent) const;
 
  private:
-  // What tells pushes apart: view, block, first segment, virtual worker, clock.
+  // Identity of a push: view, block, first segment, virtual worker, clock.
   using PushName = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint64_t>;
   static PushName NameOf(const WireHeader& push) {
     return {push.view, push.block, push.first_segment, push.virtual_worker, push.clock};
@@ -40,7 +41,7 @@ class PlantedLane {
   std::set<PushName> received_;
 };
 
-// What a planted bug makes of a worker's messages.
+// Changes that a planted bug makes to a worker's messages.
 class PlantedWorker {
  public:
   explicit PlantedWorker(PlantedBug bug = PlantedBug::kNone) : bug_(bug) {}
@@ -54,7 +55,7 @@ class PlantedWorker {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint64_t>> sent_;
 };
 
-// The policy that the bug puts in place of the one that there is.
+// Replaces the policy if the bug requires it.
 std::unique_ptr<const SyncPolicy> PlantedPolicy(PlantedBug bug,
                                                 std::unique_ptr<const SyncPolicy> policy);
 

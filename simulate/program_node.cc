@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/program_node.h"
 
 #include <algorithm>
@@ -5,14 +6,14 @@
 #include <utility>
 
 #include "base/check.h"
-#include "exchange/segment_table.h"
-#include "exchange/worker_place.h"
-#include "proto/sync_mode.h"
+#include "blocks/segment_table.h"
+#include "blocks/worker_place.h"
+#include "config/sync_mode.h"
 
 namespace tug {
 namespace {
 
-constexpr float kTimes = 2;  // as the micro-batches of a simulated worker
+constexpr float kTimes = 2;  // like the micro-batches of a simulated worker
 
 }  // namespace
 

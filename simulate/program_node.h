@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_PROGRAM_NODE_H_
 #define TUG_SIMULATE_PROGRAM_NODE_H_
 
@@ -6,17 +7,17 @@
 #include <optional>
 #include <vector>
 
-#include "base/lease.h"
+#include "base/memory/lease.h"
+#include "control/control_board.h"
 #include "exchange/block_clocks.h"
-#include "exchange/control_board.h"
-#include "exchange/program_core.h"
+#include "exchange/c_api/program_core.h"
 #include "simulate/node.h"
 #include "simulate/simulated_exchange.h"
 
 namespace tug {
 
-// A program with a model of its own (model.external), as it uses the C API: pulls all blocks,
-// computes, pushes their gradients in a random order. It binds the core that the C API binds.
+// An external program (model.external) that uses the C API: pulls all blocks, computes, pushes
+// their gradients in a random order. Runs the same core as the C API.
 class SimulatedProgram final : public SimulatedNode {
  public:
   using SimulatedNode::SimulatedNode;
@@ -31,14 +32,15 @@ class SimulatedProgram final : public SimulatedNode {
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
   void Tick() override;
 
-  // Runs the program as far as it goes without waiting.
+  // Runs the program until it must wait.
   void Advance();
-  // Whether the next step has begun, or the last pulls have.
+  // Returns whether the next step has begun, or the last pulls have.
   bool BeginStep();
   void PullAll();
   bool PulledAll() const;
   void Compute();
-  // Pushes what is left of the step's gradients; false: one waits for the commit of the one before.
+  // Pushes the remaining gradients of the step; false: a block waits for the commit of its previous
+  // push.
   bool PushAll();
   void EndStep();
 
@@ -53,7 +55,7 @@ class SimulatedProgram final : public SimulatedNode {
   ExchangeSchedule schedule_;
   uint64_t schedule_changes_ = 0;
   std::vector<std::vector<float>> weights_;  // by block
-  std::vector<Ticket> pulls_;                // by block, of the step
+  std::vector<Ticket> pulls_;                // by block, of the current step
   std::vector<std::shared_ptr<AlignedBuffer>> gradients_;
   std::vector<uint32_t> to_push_;  // blocks, last first
   uint64_t steps_taken_ = 0;

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/scenario.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compression/codecs.h"
-#include "proto/placement_mode.h"
-#include "proto/push_plan.h"
-#include "proto/sync_mode.h"
+#include "compression/codecs/codecs.h"
+#include "config/placement_mode.h"
+#include "config/push_plan.h"
+#include "config/sync_mode.h"
 #include "simulate/draw.h"
 #include "simulate/drawn_faults.h"
 
@@ -98,8 +99,8 @@ void DrawCodec(Draw& draw, PushCodecConfig& codec) {
   }
 }
 
-// Checkpoints are of whole weights, so where changes are pulled the job that they are compared with
-// takes its own where this one does.
+// Checkpoints contain whole weights: with CHANGES pulls, the undisturbed job writes its own at the
+// same steps as this one.
 void DrawFormats(Draw& draw, const SyncConfig& sync, bool external, CommConfig& comm) {
   if (draw.OneIn(4)) comm.set_pull_format(draw.OneIn(2) ? CommConfig::BF16 : CommConfig::INT8);
   if (sync.policy() == SyncConfig::BSP && draw.OneIn(7)) comm.set_pull_format(CommConfig::CHANGES);
@@ -107,8 +108,8 @@ void DrawFormats(Draw& draw, const SyncConfig& sync, bool external, CommConfig& 
   if (draw.OneIn(2)) DrawCodec(draw, *comm.mutable_push_codec());
 }
 
-// Seeds of one policy run through what a job can be besides.
-// `sums`: pushes are summed, and bits compared.
+// Draws the job. The seeds of one policy cover all other settings. `sums`: pushes are summed, and
+// bits compared.
 void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   JobConfig& job = options.config;
@@ -156,7 +157,7 @@ void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
     optimizer.set_clip(kClips[draw.Below(3)]);
     DrawFormats(draw, sync, external, *job.mutable_comm());
   }
-  // Where every push is an update, the weights' sum is known but for what codecs leave out.
+  // Where every push is an update, the sum of the weights is known except for residuals.
   if (scenario.counts_pushes && draw.OneIn(3)) {
     DrawFormats(draw, sync, external, *job.mutable_comm());
   } else if (draw.OneIn(8)) {
@@ -179,7 +180,7 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
     sync.set_replicas(2);
   }
   CommConfig& comm = *options.config.mutable_comm();
-  // Whoever looks at SSP's bound sees commits by segment then (run_watch.h).
+  // SSP's bound is checked with commits by segment (checks/run_watch.h).
   const bool alone = sync.policy() == SyncConfig::SSP;
   comm.set_partition_bytes(alone ? 64 : draw.OneIn(2) ? 512 : 1024);
   options.shared_memory = draw.OneIn(3);
@@ -207,11 +208,11 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
   options.config.mutable_train()->set_steps(5 * kSteps);
 }
 
-// Whether the number of workers is the job's, and not that of whoever runs it.
+// Whether the job determines the number of workers, not the cluster that runs it.
 bool HasFixedWorkers(const JobConfig& job) { return AllReduces(job) || job.model().external(); }
 
-// One job in six that sums pushes reduces the sums among its servers. Drawn apart, so that other
-// seeds keep their scenarios. Nothing of an all-reduce is sent twice: the network loses nothing.
+// One BSP job in six reduces the sums among its servers. Drawn separately, so that other seeds keep
+// their scenarios. An all-reduce resends nothing, so the network loses nothing.
 void MaybeAllReduce(Scenario& scenario) {
   Draw draw(scenario.seed * 0xBF58476D1CE4E5B9u + 1);
   JobConfig& job = scenario.options.config;
@@ -235,8 +236,8 @@ void MaybeAllReduce(Scenario& scenario) {
   scenario.options.network.drop_probability = 0;
 }
 
-// Error feedback, where nobody compares bits, or no virtual worker ever changes its worker: what
-// encodings had left out goes with that, and the bits are others then.
+// Error feedback, if no bits are compared, or no virtual worker ever moves to another worker: its
+// residuals are lost by that, and the bits change.
 void ChooseErrorFeedback(Scenario& scenario) {
   PushCodecConfig& codec = *scenario.options.config.mutable_comm()->mutable_push_codec();
   const CodecRow* const row = FindCodec(codec.codec_case());
@@ -246,7 +247,7 @@ void ChooseErrorFeedback(Scenario& scenario) {
   scenario.conserves = scenario.counts_pushes && KeepsResiduals(scenario.options.config) && !moves;
 }
 
-// Of the job alone, not of who computes it.
+// Depends on the job alone, not on the cluster that computes it.
 void DescribeUndisturbed(Scenario& scenario) {
   SimulationOptions& undisturbed = scenario.undisturbed;
   undisturbed = scenario.options;
@@ -278,7 +279,7 @@ FaultEvent At(FaultKind kind, absl::Duration at, absl::Duration lasts) {
   return {.kind = kind, .at = at, .lasts = lasts};
 }
 
-// A server is lost and missed for a second; copies are none.
+// A server is lost for a second, and there are no replicas.
 void LoseServer(absl::Duration at, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   options.config.mutable_sync()->set_replicas(1);
@@ -286,7 +287,7 @@ void LoseServer(absl::Duration at, Scenario& scenario) {
   options.faults = {At(FaultKind::kKillServer, at, absl::Seconds(1))};
 }
 
-// So little time passes between the pauses that a node's heartbeats may all fall into them.
+// The pauses follow so closely that all of a node's heartbeats may fall into them.
 void PauseCoordinator(absl::Duration at, Draw& draw, std::vector<FaultEvent>& faults) {
   faults.clear();
   for (int pause = 0; pause < 4; ++pause) {
@@ -296,7 +297,7 @@ void PauseCoordinator(absl::Duration at, Draw& draw, std::vector<FaultEvent>& fa
   }
 }
 
-// Process ends that the supervisor must tell apart: a crash loop, the loss of a node and the
+// Process exits that the supervisor must tell apart: a crash loop, the loss of a node and the
 // coordinator at once, interrupts during recovery, a failure while the job is being stopped.
 void DrawCrashes(absl::Duration at, Draw& draw, SimulationOptions& options) {
   options.supervision.quick_death = absl::Milliseconds(400);
@@ -399,7 +400,7 @@ Scenario MakeScenario(uint64_t seed, Conjunction conjunction) {
   Add(conjunction, draw, scenario);
   DescribeFaults(scenario);
   const JobConfig& job = scenario.options.config;
-  // With SHRINK a lane does not know at first that nobody computes a share: its sums differ.
+  // With SHRINK a lane does not know at first that a share is not computed: its sums differ.
   scenario.same_bits =
       job.sync().policy() == SyncConfig::BSP && job.fault().on_worker_loss() != FaultConfig::SHRINK;
   ChooseErrorFeedback(scenario);
@@ -414,7 +415,7 @@ Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
   scenario.conserves = false;
   scenario.may_fail = false;
   SimulationOptions& options = scenario.options;
-  options.seed = before.seed + 1;  // names the job
+  options.seed = before.seed + 1;  // identifies the job
   options.faults.clear();
   ClusterConfig& cluster = *options.config.mutable_cluster();
   const bool copies = options.config.sync().replicas() > 1;
@@ -425,11 +426,11 @@ Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
   DrawFaults(draw, scenario);
   if (options.config.comm().push_codec().error_feedback() && before.same_bits) {
     std::erase_if(options.faults, [](const FaultEvent& f) { return MovesWorker(f.kind); });
-    // Whoever ended without them has lost what encodings had left out.
+    // Residuals that are not in the checkpoint are lost.
     scenario.same_bits = ResidualsIn(newest).size() == cluster.virtual_workers();
   }
-  // Changes are told from the weights that a run begins with, which the other job takes in whole
-  // only where its checkpoints are.
+  // Changes are relative to the weights that a run begins with, which the undisturbed job pulls as
+  // a whole only where its checkpoints are.
   const bool apart = newest.version() % options.config.checkpoint().interval() != 0;
   if (apart && options.config.comm().pull_format() == CommConfig::CHANGES) {
     scenario.same_bits = false;

@@ -1,4 +1,5 @@
-// What seeds draw.
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios that seeds draw.
 
 #include "simulate/scenario.h"
 
@@ -31,7 +32,7 @@ TEST(Scenario, SeedsDrawAllThatARunCanHave) {
   }
   EXPECT_EQ(parking, (std::set<uint64_t>{0, 1024, 2048, kServerParkingBytes}));
   EXPECT_EQ(resend_ms, (std::set<uint32_t>{20, 50, 200}));
-  EXPECT_EQ(codecs.size(), 9u);  // with none
+  EXPECT_EQ(codecs.size(), 9u);  // including none
   EXPECT_EQ(policies.size(), 4u);
   EXPECT_EQ(faults.size(), kFaultKinds);
   EXPECT_EQ(loses.size(), 16u);

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "compression/codecs.h"
-#include "proto/placement_mode.h"
-#include "proto/sync_mode.h"
+#include "compression/codecs/codecs.h"
+#include "config/placement_mode.h"
+#include "config/sync_mode.h"
 #include "simulate/scenario.h"
 
 namespace tug {

@@ -1,10 +1,11 @@
-// The server of a simulated cluster.
+// SPDX-License-Identifier: Apache-2.0
+// Server of a simulated cluster.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "exchange/view_lanes.h"
+#include "blocks/view_lanes.h"
 #include "simulate/server_node.h"
 
 namespace tug {
@@ -172,7 +173,7 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
   const PeerId sender = message.header.sender;
   RunWatch* const watch = world_.options.watch;
   if (watch != nullptr) {
-    // Credit that is overdue is taken back, lest the message itself do so.
+    // Reclaims overdue credit first; otherwise the message itself would.
     if (watch->IsHeld(StateOf(lane), message.header, sender)) lane.core.OnTick(world_.time.Now());
     watch->BeforeDelivery(StateOf(lane), message.header, sender);
   }
@@ -183,7 +184,7 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
   lane.most_cached_bytes = std::max(lane.most_cached_bytes, lane.core.shard().most_cached_bytes());
 }
 
-// Every node of a simulated cluster is honest.
+// All nodes of a simulated cluster are honest, so a malformed message is a violation.
 void SimulatedServer::Deliver(SimulatedLane& lane, Message message) {
   const uint64_t malformed = lane.core.shard().counters().malformed;
   const WireHeader header = message.header;
@@ -243,7 +244,7 @@ const SimulatedStore::Segment& SimulatedServer::StoredSegment(uint64_t version,
   const Manifest& manifest = older ? checkpoints.begin()->second : checkpoints.at(version);
   for (const ManifestFile& file : manifest.files()) {
     const auto written = world_.store.files.find(file.name());
-    if (written == world_.store.files.end()) continue;  // of a worker
+    if (written == world_.store.files.end()) continue;  // a worker's file
     const auto& segments = written->second;
     if (const auto stored = segments.find(segment); stored != segments.end()) {
       return stored->second;
@@ -264,7 +265,7 @@ void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& sna
   if (!lane.filling.IsComplete(*part)) return;
   auto complete = lane.filling.Take(part);
   CheckpointPart report = ReportOf(complete);
-  // Names what a lane writes of a checkpoint: other bytes, another name.
+  // Name of a lane's file of a checkpoint: files with other bytes get another name.
   report.set_file(absl::StrCat("run ", world_.store.runs, ", timeline ", complete.place.timeline,
                                ", placement ", complete.place.placement, ", step ",
                                complete.version, ", lane ", lane.number));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_SERVER_NODE_H_
 #define TUG_SIMULATE_SERVER_NODE_H_
 
@@ -10,15 +11,15 @@
 #include "server/lane_orders.h"
 #include "server/lane_parts.h"
 #include "server/lane_report.h"
+#include "simulate/checks/run_watch.h"
 #include "simulate/node.h"
 #include "simulate/planted_lane.h"
-#include "simulate/run_watch.h"
 #include "simulate/simulated_store.h"
 
 namespace tug {
 
-// Runs the lanes of a server (LaneCore) on the simulated network, with a simulated disk. Obeys
-// orders at once.
+// Runs the lanes of a server (LaneCore) on the simulated network, with a simulated disk. Carries
+// out orders at once.
 class SimulatedServer final : public SimulatedNode {
  public:
   using SimulatedNode::SimulatedNode;

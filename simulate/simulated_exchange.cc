@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/simulated_exchange.h"
 
 #include <algorithm>
@@ -5,8 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "exchange/view_lanes.h"
-#include "proto/placement_mode.h"
+#include "blocks/view_lanes.h"
+#include "config/placement_mode.h"
 
 namespace tug {
 

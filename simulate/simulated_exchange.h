@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_SIMULATED_EXCHANGE_H_
 #define TUG_SIMULATE_SIMULATED_EXCHANGE_H_
 
@@ -13,11 +14,11 @@
 
 namespace tug {
 
-// A worker's exchange in virtual time, with its endpoint in the simulated network: what
-// ExchangeClient is in a process.
+// A worker's exchange in virtual time, with its endpoint in the simulated network: the counterpart
+// of ExchangeClient in a process.
 class SimulatedExchange {
  public:
-  // Of a worker in a view, connected to its lanes. `on_mail`: messages wait for Poll.
+  // For a worker in a view, connected to its lanes. `on_mail`: called when messages wait for Poll.
   SimulatedExchange(SimulatedWorld& world, const JobConfig& config, uint64_t job, const View& view,
                     uint32_t node_id, std::function<void()> on_mail);
 
@@ -27,7 +28,7 @@ class SimulatedExchange {
   void Push(PushRequest request);
   void Pull(PullRequest request);
   void GiveUpPull(uint32_t block);
-  // Takes in the messages that wait.
+  // Processes the waiting messages.
   void Poll();
   void Tick();
 
@@ -51,9 +52,9 @@ class SimulatedExchange {
   std::unique_ptr<Exchange> exchange_;
 };
 
-// What a fake computation of a block makes of its weights: it pulls them towards a target that
-// differs by virtual worker and clock, and depends on the bits of the weights. Adds `times` as much
-// to `out`. May be poisoned (SimulationOptions).
+// Gradient of a fake computation of a block: it pulls the weights towards a target that differs by
+// virtual worker and clock, and depends on the bits of the weights. Adds it `times` times to `out`.
+// May be poisoned (SimulationOptions).
 void AddSimulatedGradient(const SimulationOptions& options, uint32_t virtual_worker, uint64_t clock,
                           uint32_t block, std::span<const float> weights, float times,
                           std::span<float> out);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_SIMULATED_STORE_H_
 #define TUG_SIMULATE_SIMULATED_STORE_H_
 
@@ -6,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/timeline.h"
+#include "coordinator/progress/timeline.h"
 
 namespace tug {
 
-// The run folder of a simulated job: what lanes and workers wrote, and which of it is a checkpoint.
-// A run that is resumed finds what the one before has left.
+// Run folder of a simulated job: the files of lanes and workers, and the checkpoints among them. A
+// resumed run finds the files of the previous one.
 struct SimulatedStore {
   struct Segment {
     uint32_t segment = 0;
@@ -23,15 +24,15 @@ struct SimulatedStore {
     std::map<uint32_t, std::vector<float>> segments;
   };
 
-  uint32_t runs = 0;  // that have written to it
+  uint32_t runs = 0;  // number of runs that have written to it
   // By file, and then by segment.
   std::map<std::string, std::map<uint32_t, Segment>> files;
   std::map<std::string, Residual> residuals;  // by file
-  // Those that are committed, by version. Later runs write some again.
+  // Committed checkpoints, by version. Later runs write some again.
   std::map<uint64_t, Manifest> checkpoints;
 };
 
-// Where a run begins that resumes what is there: with the newest checkpoint.
+// Start of a run that resumes from the newest checkpoint, if there is one.
 inline TimelineStart StartFrom(const SimulatedStore& store) {
   if (store.checkpoints.empty()) return {};
   const Manifest& newest = store.checkpoints.rbegin()->second;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_STALL_CLOCK_H_
 #define TUG_SIMULATE_STALL_CLOCK_H_
 
@@ -8,10 +9,10 @@
 
 namespace tug {
 
-// Measures how long a simulated job makes no progress though nothing befalls it. Not thread-safe.
+// Measures how long a simulated job makes no progress while no fault is active. Not thread-safe.
 class StallClock {
  public:
-  // A fault begins; one that lasts ends.
+  // Begin and end of a fault that lasts.
   void OnFault(absl::Time now) {
     ++under_way_;
     since_ = now;
@@ -20,7 +21,7 @@ class StallClock {
     --under_way_;
     since_ = now;
   }
-  // Something happens that is no progress, and that the job takes time to get over.
+  // A disturbance that is not progress, and that the job needs time to recover from.
   void OnDisturbed(absl::Time now) { since_ = now; }
   void OnProgress(absl::Time now) {
     if (under_way_ == 0) longest_ = std::max(longest_, now - since_);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/stall_clock.h"
 
 #include "gtest/gtest.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simulate/worker_node.h"
 
 #include <algorithm>
@@ -7,12 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "exchange/view_lanes.h"
-#include "exchange/worker_place.h"
-#include "model/memory.h"
-#include "proto/placement_mode.h"
-#include "worker/restore_residuals.h"
-#include "worker/straggler.h"
+#include "blocks/view_lanes.h"
+#include "blocks/worker_place.h"
+#include "config/placement_mode.h"
+#include "model/transformer/memory.h"
+#include "worker/core/straggler.h"
+#include "worker/gradients/restore_residuals.h"
 
 namespace tug {
 namespace {
@@ -58,7 +59,7 @@ void SimulatedWorker::Begin(const View& view) {
 
 void SimulatedWorker::BuildCore(const View& view, const WorkerPlace& place) {
   const uint32_t blocks = world_.table.num_blocks();
-  // A pool bounds the gradients of steps of one micro-batch only.
+  // A pool bounds gradients only in steps of one micro-batch.
   const uint32_t micro_batches = PlacementModeOf(config_).frees_gradients ? 1 : kMicroBatches;
   pool_.reset();
   if (PlacementModeOf(config_).frees_gradients) {
@@ -118,7 +119,7 @@ void SimulatedWorker::Report(HeartbeatRequest& request) {
 
 void SimulatedWorker::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
   if (core_ == nullptr) return;
-  // Reports of the timeline before went with it.
+  // Reports of the previous timeline were discarded with it.
   const HeartbeatRequest confirmed =
       sent.known_view() >= timeline_view_ ? sent : HeartbeatRequest();
   CountSkipped(confirmed);
@@ -225,7 +226,7 @@ void SimulatedWorker::EndCompute() {
   }
   if (compute.phase == ComputePhase::kBackward) {
     const std::span<float> gradient = gradients_[compute.virtual_worker][compute.block]->floats();
-    // Steps of one micro-batch have the gradient of those of several.
+    // Steps of one micro-batch have the same gradient as those of several.
     AddSimulatedGradient(world_.options, core_->NumberOf(compute), compute.clock, compute.block,
                          weights_[compute.block], pool_.has_value() ? kMicroBatches : 1, gradient);
     core_->share().sums.loss += gradient[0];
@@ -244,7 +245,7 @@ absl::Duration SimulatedWorker::MostTime(const Compute& compute) const {
   return time;
 }
 
-// ---- what the core makes it do ----
+// ---- actions of the core ----
 
 void SimulatedWorker::SetSchedule(const ExchangeSchedule& schedule) {
   schedule_ = schedule;
@@ -268,7 +269,7 @@ bool SimulatedWorker::TakeWeights(uint32_t block) {
   return true;
 }
 
-// What is computed of weights that were dropped is no number.
+// Computations with dropped weights give NaN.
 absl::Status SimulatedWorker::Drop(const DropOrder& order) {
   if (order.open) exchange_->GiveUpPull(order.block);
   std::fill(weights_[order.block].begin(), weights_[order.block].end(),
@@ -281,7 +282,7 @@ void SimulatedWorker::Push(const Compute& compute, const PushOrder& order) {
   const uint32_t virtual_worker = core_->NumberOf(compute);
   const Lease lease(gradient,
                     std::as_const(*gradient).floats().first(weights_[order.block].size()));
-  gradient.reset();  // another one next time: repeats under way may still read this one
+  gradient.reset();  // a new one next time: resends in flight may still read this one
   if (pool_.has_value()) pool_->OnPushed(order.block, virtual_worker);
   if (order.block == 0) {  // the step's last one
     world_.clocks[virtual_worker] = compute.clock + 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_SIMULATE_WORKER_NODE_H_
 #define TUG_SIMULATE_WORKER_NODE_H_
 
@@ -6,13 +7,13 @@
 #include <optional>
 #include <vector>
 
-#include "base/lease.h"
-#include "exchange/control_board.h"
+#include "base/memory/lease.h"
+#include "control/control_board.h"
 #include "simulate/node.h"
 #include "simulate/simulated_exchange.h"
-#include "worker/gradient_pool.h"
-#include "worker/residual_parts.h"
-#include "worker/worker_core.h"
+#include "worker/core/worker_core.h"
+#include "worker/gradients/gradient_pool.h"
+#include "worker/gradients/residual_parts.h"
 
 namespace tug {
 
@@ -32,7 +33,7 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
   void Tick() override;
 
-  // ---- what the core makes it do ----
+  // ---- actions of the core ----
   void SetSchedule(const ExchangeSchedule& schedule) override;
   void Pull(PullRequest request, bool whole) override;
   absl::Status Drop(const DropOrder& order) override;
@@ -43,14 +44,14 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
   StepReport EndStep(uint64_t clock, uint64_t tokens) override;
   double ResidualSquares(uint32_t virtual_worker) const override;
 
-  // A timeline begins.
+  // Begins a timeline.
   void Begin(const View& view);
   void BuildCore(const View& view, const WorkerPlace& place);
   void RestoreResiduals(const View& view, const WorkerPlace& place);
-  // Runs the core as far as it goes without waiting.
+  // Runs the core until it must wait.
   void Advance();
   bool TakeWeights(uint32_t block);
-  // Whether there is memory for the gradient that the computation is to write.
+  // Whether there is memory for the gradient that the computation writes.
   bool BindGradient(const Compute& compute);
   void BeginCompute(const Compute& compute);
   void EndCompute();
@@ -58,14 +59,14 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
   void CountSkipped(const HeartbeatRequest& confirmed);
 
   uint32_t timeline_ = 0;
-  uint32_t timeline_view_ = 0;               // its first
+  uint32_t timeline_view_ = 0;               // first view of the timeline
   std::vector<std::vector<float>> weights_;  // by block
-  std::vector<uint64_t> versions_;           // steps of these
+  std::vector<uint64_t> versions_;           // steps of the weights
   std::vector<std::vector<float>> evaluated_;
   std::vector<uint64_t> evaluated_versions_;
-  std::vector<uint64_t> steps_taken_;  // by carried virtual worker
+  std::vector<uint64_t> steps_taken_;  // by virtual worker
   uint64_t skipped_ = 0;
-  // By carried virtual worker and block; of those in the making.
+  // By virtual worker and block; of the gradients in progress.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<GradientPool> pool_;
   std::unique_ptr<SimulatedExchange> exchange_;
@@ -73,7 +74,7 @@ class SimulatedWorker final : public SimulatedNode, private WorkerActions {
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<ResidualParts> parts_;
   bool computing_ = false;
-  ExchangeSchedule schedule_;  // the newest that the core has set
+  ExchangeSchedule schedule_;  // newest one set by the core
   uint64_t schedule_changes_ = 0;
   absl::Time step_began_ = absl::UnixEpoch();
 };

@@ -1,6 +1,7 @@
-// Training by all-reduce (`exchange: ALL_REDUCE`) beside training by push and pull. Real processes.
-// With two workers the sums are the same, so are the bits. With more the order of a sum is the
-// collective's: the result is close, and its own bits are the same each time.
+// SPDX-License-Identifier: Apache-2.0
+// Training by all-reduce (`exchange: ALL_REDUCE`) compared with push and pull. Real processes. With
+// two workers the sums, and hence the bits, are equal. With more workers the collective determines
+// the order of a sum: the result is close, and reproducible to the bit.
 
 #include <signal.h>
 
@@ -11,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -44,7 +45,7 @@ class AllReduceTest : public TugTest {
     ExpectSameLosses(expected.losses, actual.losses);
   }
 
-  // |a - b| / |a| of all weights, as one vector.
+  // |a - b| / |a| over all weights as one vector.
   static double Difference(const CheckpointState& a, const CheckpointState& b) {
     double difference = 0, norm = 0;
     for (const auto& [name, bits] : a.bits) {
@@ -95,7 +96,7 @@ TEST_F(AllReduceTest, TwoWorkersHaveTheBitsOfPushAndPullWhateverIsClippedAndExch
   }
 }
 
-// By ring, whose order is another one than that of a lane's tree.
+// With the ring algorithm, whose summation order differs from a lane's sum tree.
 TEST_F(AllReduceTest, FourWorkersAreCloseToPushAndPullAndHaveTheSameBitsEachTime) {
   const Texts four = Workers(4, 4) + Texts{"collective.algorithm=RING", "train.eval_interval=100"};
   const Texts every = four + Texts{"train.steps=6", "checkpoint.interval=1", "checkpoint.keep=10"};

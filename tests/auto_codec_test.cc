@@ -1,4 +1,5 @@
-// Jobs whose workers choose what they push and pull over each link: real processes.
+// SPDX-License-Identifier: Apache-2.0
+// Jobs whose workers choose the encodings of pushes and pulls per link. Real processes.
 
 #include <cmath>
 #include <fstream>
@@ -7,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -24,7 +25,7 @@ class AutoCodecTest : public TugTest {
                  "comm.pull_format=PULL_AUTO"} +
            more;
   }
-  // metrics.jsonl.
+  // Contents of metrics.jsonl.
   std::string Metrics(const std::string& run) const {
     std::ifstream file(Path(run) + "/metrics.jsonl");
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -1,5 +1,7 @@
-// What a person, or the machine, can get wrong: each is one line, "tug: error: ...", that names the
-// thing and what to do, with a non-zero exit code, and leaves neither a process nor a run folder.
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes of users and failures of the machine: each gives one line, "tug: error: ...", that names
+// the cause and the remedy, and a non-zero exit code, and leaves neither a process nor a run
+// folder.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,7 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -25,7 +27,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A port of 127.0.0.1 that is ours: one that answers nothing, or refuses connections.
+// A port of 127.0.0.1 held by the test: it accepts connections without a reply, or refuses them.
 class TakenPort {
  public:
   explicit TakenPort(bool listening) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -54,7 +56,7 @@ class TakenPort {
 
 class BadInputTest : public DaemonTest {
  protected:
-  // $ROOT: the test's folder; $TAKEN, $SILENT: addresses of ports in use.
+  // Replaces $ROOT by the test's folder; $REFUSING, $SILENT by the addresses of the two ports.
   Texts Fill(const Texts& texts) const {
     Texts filled;
     for (const std::string& text : texts) {
@@ -84,7 +86,7 @@ class BadInputTest : public DaemonTest {
 struct BadInput {
   const char* name;
   Texts arguments;
-  Texts parts;  // of the error
+  Texts parts;  // parts of the error line
 };
 std::ostream& operator<<(std::ostream& out, const BadInput& bad) { return out << bad.name; }
 std::string NameOf(const ::testing::TestParamInfo<BadInput>& info) { return info.param.name; }
@@ -229,7 +231,7 @@ TEST_F(BadInputTest, ACoordinatorCannotListenOnAPortInUse) {
 }
 
 TEST_F(BadInputTest, ACoordinatorCannotListenOnAnotherHostsAddress) {
-  // After the warning that such an address is exposed.
+  // The error line follows a warning that such an address is exposed.
   const Process& process =
       Run({"coordinator", job(), "--listen", "192.0.2.1:0", "--run-dir", Path("run")});
   ExpectErrorLine(process, {"192.0.2.1", "--listen"});
@@ -256,7 +258,7 @@ TEST_F(BadInputTest, AWorkerWithAnotherConfigurationIsRefused) {
   ASSERT_NO_FATAL_FAILURE(StartCoordinator({}));
   ExpectRefused(Start({"worker", "--coordinator", address(), "--job", job(), "--set", "seed=2"}),
                 {"configuration", "not that of the coordinator", "--job"});
-  // Its own is not, and the job is not harmed.
+  // A worker with the same configuration is accepted, and the job is unharmed.
   StartServers(2);
   StartWorkers(2, {"--job", job()});
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
@@ -288,14 +290,14 @@ class BadCheckpointTest : public BadInputTest {
                                            "checkpoint.interval=2", "train.eval_interval=0"}));
   }
 
-  // A copy of the run whose newest checkpoint, of step 4, is to be damaged.
+  // Copies the run, so that its newest checkpoint, of step 4, can be damaged.
   std::string Copy(const std::string& name) {
     fs::copy(Path("good"), Path(name), fs::copy_options::recursive);
     return Path(name);
   }
   static std::string Newest(const std::string& run) { return run + "/checkpoints/step-00000004"; }
 
-  // All who read checkpoints refuse it, naming file and way out.
+  // Every command that reads checkpoints refuses it, naming file and remedy.
   void ExpectAllRefuse(const std::string& run, const Texts& parts) {
     const Texts settings = Set({"train.steps=8", "optimizer.warmup_steps=1"});
     ExpectRefused(Start(Texts{"train", job(), "--resume", run} + settings), parts);
@@ -334,7 +336,7 @@ TEST_F(BadCheckpointTest, ADamagedLaneFileIsRefusedByAll) {
   FlipBit(Newest(run) + "/lane-001.safetensors", 0.7);
   ExpectAllRefuse(run, {"lane-001.safetensors", "damaged", "use the next older complete checkpoint",
                         "step-00000002"});
-  // And the way out is one.
+  // The suggested remedy works.
   EXPECT_EQ(Run({"sample", "--from", run + "/checkpoints/step-00000002"}).exit_code(), 0);
   const Process& resumed = Run(Texts{"train", job(), "--resume", run + "/checkpoints/step-00000002",
                                      "--run-dir", Path("way_out")} +
@@ -409,7 +411,7 @@ TEST_F(BadCheckpointTest, ARefusedResumeLeavesTheRunAsItWas) {
 // ---- disk ----
 
 TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
-  // The text takes 200 kB as tokens.
+  // The tokens of the text take 200 kB.
   ExpectRefused(StartLimited({"train", job(), "--run-dir", Path("run")}, RLIMIT_FSIZE, 100'000),
                 {"tokens.bin", "ulimit -f"});
   EXPECT_FALSE(fs::exists(Path("run")));
@@ -422,7 +424,7 @@ TEST_F(BadInputTest, AStartThatFailsDeletesNothingThatWasThere) {
   const auto start = [this](const std::string& run) -> Process& {
     return Start(Texts{"train", job(), "--run-dir", run} + Set({"data.path=gone.txt"}));
   };
-  // As text link/../used is used, to the kernel it is disk/used.
+  // link/../used is "used" as text, but disk/used for the kernel.
   fs::create_directories(Path("used"));
   Write("used/notes.txt", "mine");
   ExpectRefused(start("link/../used"), {"gone.txt"});

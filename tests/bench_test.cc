@@ -1,4 +1,5 @@
-// `tug bench` as a user has it: real servers and workers for a moment, and its errors.
+// SPDX-License-Identifier: Apache-2.0
+// `tug bench` as a user runs it: real servers and workers, briefly; and its errors.
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {

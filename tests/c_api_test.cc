@@ -1,5 +1,6 @@
-// exchange/tug.h with a real coordinator and server: the example as its page starts it, and
-// programs that go wrong.
+// SPDX-License-Identifier: Apache-2.0
+// exchange/c_api/tug.h with a real coordinator and server: the documented example, and programs
+// with mistakes.
 
 #include <signal.h>
 
@@ -12,12 +13,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "checkpoint/checkpoint.h"
-#include "coordinator/run_folder.h"
-#include "exchange/tug.h"
+#include "coordinator/observe/run_folder.h"
+#include "exchange/c_api/tug.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -32,7 +33,7 @@ constexpr char kAddressOnThePage[] = "127.0.0.1:7070";
 constexpr char kProgram[] = "deploy/examples/least_squares";
 constexpr char kJobFile[] = "deploy/examples/least_squares.textproto";
 
-// The command lines of docs/c_api.md that start the example, in order.
+// Commands of docs/c_api.md that start the example, in order.
 std::vector<Texts> CommandsOfThePage() {
   std::vector<Texts> commands;
   for (const absl::string_view line : absl::StrSplit(ReadText("docs/c_api.md"), '\n')) {
@@ -47,7 +48,7 @@ std::vector<Texts> CommandsOfThePage() {
 
 class CApiTest : public DaemonTest {
  protected:
-  // A coordinator of the example's job, and its server.
+  // Starts a coordinator with the example's job, and its server.
   void StartJob(const Texts& settings) {
     Write("job.textproto", ReadText(kJobFile));
     ASSERT_NO_FATAL_FAILURE(StartCoordinator(settings + Texts{"fault.heartbeat_ms=20"}));
@@ -56,7 +57,7 @@ class CApiTest : public DaemonTest {
   Process& StartExample(const Texts& more = {}) {
     return StartProgram(kProgram, Texts{address()} + more);
   }
-  // Of a program that ended with an error: its one line.
+  // Expects an error exit of the example with exactly one line.
   static void ExpectOneLine(const Process& process, const std::string& part) {
     EXPECT_EQ(process.exit_code(), 1) << process.err();
     EXPECT_THAT(process.err(), AllOf(HasSubstr("least_squares: error: "), HasSubstr(part)));
@@ -104,7 +105,7 @@ TEST_F(CApiTest, TheExampleOfThePageFindsTheWeights) {
   EXPECT_THAT(Run({"sample", "--from", Path("run")}).err(), HasSubstr("model.external"));
 }
 
-// tug has no worker for such a job: a command that would start one refuses it before it does.
+// tug has no worker for such a job: commands that would start one refuse it first.
 TEST_F(CApiTest, NoCommandStartsTheWorkersOfAJobOfPrograms) {
   Write("job.textproto", ReadText(kJobFile));
   for (const Texts& command : {Texts{"train"}, Texts{"launch", "--kubernetes"}}) {
@@ -117,7 +118,7 @@ TEST_F(CApiTest, NoCommandStartsTheWorkersOfAJobOfPrograms) {
   }
 }
 
-// Programs end at clocks of their own, with the weights that both have made.
+// The programs end at different clocks, with the weights that both have made.
 TEST_F(CApiTest, ProgramsTrainUnderPoliciesOfUpdatesPerPush) {
   for (const Texts& policy :
        {Texts{"sync.policy=ASP"}, Texts{"sync.policy=SSP", "sync.staleness=1"}}) {
@@ -148,7 +149,7 @@ TEST_F(CApiTest, AProgramWithOtherBlocksIsRefusedAndTheJobGoesOn) {
   ExpectOneLine(other, "block 0 is 'weights' of 33 elements");
   Process& own_model = Start({"worker", "--coordinator", address()});
   ASSERT_TRUE(own_model.WaitForEnd(After(kPatience)));
-  ExpectErrorLine(own_model, {"model.external = true", "exchange/tug.h"});
+  ExpectErrorLine(own_model, {"model.external = true", "exchange/c_api/tug.h"});
 
   Process& second = StartExample();
   for (Process* process : {&first, &second, &coordinator()}) {
@@ -162,7 +163,7 @@ TEST_F(CApiTest, ATooSmallModelForTheLanesIsRefused) {
   Process& program = StartExample();
   ASSERT_TRUE(program.WaitForEnd(After(kPatience)));
   ExpectOneLine(program, "makes 3 lanes");
-  // A server that has not joined by then would look for the coordinator.
+  // A server that joins later would not find the coordinator.
   const auto joined = [&] {
     return absl::StrContains(Run({"status", Path("run")}).out(), "server ");
   };
@@ -222,7 +223,8 @@ TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {
   const uint64_t stopped = NewestCheckpoint("run");
   EXPECT_GE(stopped, 5u);
 
-  // To the end, and once without the stop; another layout of the second job changes no bit.
+  // Resumes to the end, and also runs once without the stop. The second job's layout does not
+  // affect the bits.
   const std::string steps = "train.steps=" + std::to_string(stopped + 20);
   const Texts schedule = {steps, "optimizer.decay_steps=100000000", "fault.heartbeat_ms=20"};
   struct Rest {
@@ -246,7 +248,7 @@ TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {
   ExpectSameState(Path("whole"), Path("run"));
 }
 
-// ---- wrong calls of a worker in a job ----
+// ---- invalid calls of a worker in a job ----
 
 class Worker {
  public:
@@ -319,7 +321,7 @@ TEST_F(CApiTest, WrongCallsSayWhatIsWrongAndChangeNothing) {
   ASSERT_EQ(tug_push(tug, 1, worker.gradient_, 1, &ticket), TUG_OK);
   EXPECT_EQ(tug_wait(tug, ticket), TUG_OK);
 
-  // None of which has harmed the job.
+  // None of these calls has harmed the job.
   ASSERT_EQ(tug_begin_step(tug, nullptr), TUG_OK);
   for (uint32_t block : {0u, 1u}) {
     ASSERT_EQ(tug_push(tug, block, worker.gradient_, 1, &ticket), TUG_OK) << tug_last_error(tug);

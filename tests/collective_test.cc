@@ -1,5 +1,5 @@
-// Collectives between real processes, over TCP and through shared memory; and ranks that are
-// killed.
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between real processes, over TCP and through shared memory; also with killed ranks.
 
 #include <signal.h>
 
@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "cli/bench_processes.h"
+#include "bench/limits/bench_processes.h"
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
 #include "collective/communicator.h"
@@ -31,8 +31,9 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kPeriod = 8;  // of the contributions
-// For one algorithm, on a machine that is busy with other tests; far below Communicator's patience.
+constexpr uint64_t kPeriod = 8;  // contributions repeat after this many elements
+// Timeout for one algorithm on a machine busy with other tests; far below
+// RankGroupOptions::patience.
 constexpr absl::Duration kPatience = absl::Minutes(2);
 
 struct Setting {
@@ -41,7 +42,7 @@ struct Setting {
   absl::Duration timeout = absl::Seconds(30);
 };
 
-// A rank's transport and communicator, in its process.
+// Transport and communicator of a rank, in its process.
 struct Rank {
   uint32_t rank = 0;
   std::unique_ptr<DualTransport> transport;
@@ -71,7 +72,7 @@ absl::Status RunRank(const Setting& setting, uint64_t job, uint32_t rank, BenchC
   return body(self, child);
 }
 
-// Starts a process for each rank; they know one another when it returns.
+// Starts a process per rank; returns when every rank has the endpoints of all.
 void Start(BenchProcesses& processes, const Setting& setting, const Body& body) {
   std::random_device random;
   const uint64_t job = (uint64_t{random()} << 32) | random();
@@ -90,7 +91,7 @@ void Start(BenchProcesses& processes, const Setting& setting, const Body& body) 
   }
 }
 
-// Contributions repeat after kPeriod elements, so sums do.
+// Contributions repeat after kPeriod elements, hence sums do.
 absl::Status CheckSum(std::span<const float> sum, uint32_t world, uint64_t round) {
   const uint64_t first = std::min<uint64_t>(kPeriod, sum.size());
   const std::vector<std::byte> expected = ExactSum(ElementType::kFp32, world, first, round);
@@ -171,7 +172,7 @@ TEST_P(CollectiveProcesses, SumLargeBuffersInWorldsOfOneToEight) {
   SumInProcesses({.world = 3, .shared_memory = GetParam()}, AllAlgorithms(), {64 * kMiB / 4});
 }
 
-// In the middle of one of many all-reduces.
+// The rank is killed during one of many all-reduces.
 TEST_P(CollectiveProcesses, AKilledRankIsNamedByAllOthers) {
   constexpr uint32_t kWorld = 4;
   constexpr uint32_t kKilled = 1;

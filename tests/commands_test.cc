@@ -1,4 +1,5 @@
-// The commands beside `tug train`, on a run of it: status, sample, eval, and the help of all.
+// SPDX-License-Identifier: Apache-2.0
+// Commands other than `tug train`, applied to its run: status, sample, eval, and all help texts.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,12 +14,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -32,7 +33,7 @@ using ::testing::StartsWith;
 
 class CommandsTest : public DaemonTest {
  protected:
-  // Its output, after a good end.
+  // Runs a command, expects success without stderr output, and returns its stdout.
   std::string Output(const Texts& arguments) {
     const Process& process = Run(arguments);
     EXPECT_EQ(process.exit_code(), 0) << process.command() << "\n" << process.err();
@@ -113,14 +114,14 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
 
 TEST_F(CommandsTest, AResultThatCannotBeWrittenIsAnError) {
   ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=10"}));
-  // The last one would write for an hour.
+  // The last command would write for an hour.
   for (const Texts& command : {Texts{"plan", "--preset", "gpt3"}, Texts{"plan", "--help"},
                                Texts{"sample", "--from", Path("run"), "--tokens", "10000000"}}) {
     const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
     Process& refused = StartOn(full.get(), command);
     ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
     EXPECT_EQ(refused.exit_code(), 1);
-    // `tug plan | head -1`: as a shell expects.
+    // `tug plan | head -1`: ends with SIGPIPE, as a shell expects.
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
     close(ends[0]);
@@ -147,15 +148,15 @@ TEST_F(CommandsTest, SampleWritesTheSameTextForTheSameSeed) {
   EXPECT_EQ(text.size(), 8u + 60u + 1u) << "a byte a token, and the end of the line";
   EXPECT_EQ(Output(sample + Texts{"--seed", "5"}), text);
   EXPECT_NE(Output(sample + Texts{"--seed", "6"}), text);
-  // A greedy one depends on no seed.
+  // Greedy sampling ignores the seed.
   const Texts greedy = sample + Texts{"--temperature", "0"};
   EXPECT_EQ(Output(greedy + Texts{"--seed", "5"}), Output(greedy + Texts{"--seed", "6"}));
-  // A checkpoint by its own name; other weights, other text.
+  // A checkpoint given by its path: other weights, other text.
   const std::string at_25 = Path("run/checkpoints/step-00000025");
   EXPECT_NE(
       Output({"sample", "--from", at_25, "--tokens", "60", "--prompt", "The boat", "--seed", "5"}),
       text);
-  // Of a prompt longer than the context the last tokens that the context holds are read.
+  // Only the last tokens of a prompt longer than the context are used.
   const std::string prompt = ReadText(Path("text.txt")).substr(0, 50);
   const std::string read = prompt.substr(prompt.size() - 32);
   const Texts next = {"sample", "--from", Path("run"), "--tokens", "1", "--temperature", "0"};
@@ -163,7 +164,7 @@ TEST_F(CommandsTest, SampleWritesTheSameTextForTheSameSeed) {
     return Output(next + Texts{"--prompt", text}).substr(text.size());
   };
   EXPECT_EQ(token(prompt), token(read));
-  // A text longer than the context.
+  // Generates a text longer than the context.
   EXPECT_EQ(Output({"sample", "--from", Path("run"), "--tokens", "100"}).size(), 101u);
 }
 
@@ -187,7 +188,7 @@ TEST_F(CommandsTest, EvalAgreesWithTheLastEvaluationOfTheRun) {
   EXPECT_THAT(of_text, AllOf(HasSubstr("text.txt"), HasSubstr("over 199999 tokens")));
 }
 
-// As taskset, Slurm and containers bound them.
+// Cores may be restricted by taskset, Slurm or containers.
 TEST_F(CommandsTest, EvalAndReplayTakeTheCoresThatTheyMayUse) {
   const CpuBudget all = ReadCpuBudget();
   if (all.cores.size() < 2) GTEST_SKIP() << "one core only: nothing to choose from";

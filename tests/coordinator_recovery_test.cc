@@ -1,5 +1,6 @@
-// A coordinator that is killed: another process takes the job up from its journal while nodes go
-// on, and the job ends with the bits of a run that was never disturbed. Real processes.
+// SPDX-License-Identifier: Apache-2.0
+// Killed coordinators: another process recovers the job from the journal while nodes continue, and
+// the job ends with the bits of an undisturbed run. Real processes.
 
 #include <signal.h>
 
@@ -14,11 +15,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -31,14 +32,14 @@ using ::testing::Not;
 constexpr uint64_t kSteps = 1500;
 constexpr uint64_t kCheckpoints = 30;
 const Texts kJob = {"train.steps=1500", "checkpoint.interval=50", "train.eval_interval=250"};
-// Long enough to be killed in, which slows it down and changes no bit.
+// Slows the job down enough to be killed in time; changes no bit.
 const Texts kSlow = {"straggler.slowdown=6"};
-// Long enough for several deaths and waits, on any machine.
+// Long enough for several kills and waits, on any machine.
 const Texts kSlower = {"straggler.slowdown=25"};
 
 class CoordinatorRecoveryTest : public DaemonTest {
  protected:
-  // How often each line of metrics.jsonl of a kind has each step.
+  // Number of metrics.jsonl lines of a kind, by step.
   std::map<uint64_t, int> LinesByStep(const std::string& run, const std::string& kind) const {
     std::ifstream file(Path(run) + "/" + kMetricsFile);
     std::map<uint64_t, int> lines;
@@ -68,12 +69,13 @@ class CoordinatorRecoveryTest : public DaemonTest {
     EXPECT_TRUE(state.ok()) << state.status();
     return state.value_or(CheckpointState());
   }
-  // The newest step that the run has told.
+  // Newest step in metrics.jsonl.
   uint64_t Step(const std::string& run) const {
     const auto steps = LinesByStep(run, "step");
     return steps.empty() ? 0 : steps.rbegin()->first;
   }
-  // SIGKILL; then until another one has told of more steps than there can have been reports before.
+  // Kills the coordinator, then waits until the next one has logged a later step. Returns the time
+  // it took.
   absl::Duration KillCoordinator(Process& train, const std::string& run) {
     const std::vector<pid_t> before = Pids("coordinator");
     EXPECT_EQ(before.size(), 1u);
@@ -95,7 +97,7 @@ TEST_F(CoordinatorRecoveryTest, ALocalJobOutlivesItsCoordinatorAgainAndAgain) {
   Process& train = StartTraining("run", kJob + kSlower);
   for (int death = 1; death <= 3; ++death) {
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", Step("run") + 40));
-    // Deaths soon after a start, three in a row, end the job: the third is no such one.
+    // Three crashes in a row, each soon after a start, end the job: the third one here comes later.
     if (death == 3) {
       const absl::Time old = After(absl::Seconds(5));
       ASSERT_TRUE(train.WaitUntil([&] { return absl::Now() > old; }, After(kPatience)));
@@ -130,10 +132,10 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   const uint64_t told = Step("run");
   const Process& status = Run({"status", Path("run")});
   ExpectErrorLine(status, {"does not answer", "tug coordinator --take-up " + Path("run")});
-  // Longer than a silent node is waited for.
+  // Longer than the failure timeout of a silent node.
   const absl::Time later = After(absl::Milliseconds(1500));
   for (Process* node : nodes_) ASSERT_FALSE(node->WaitForEnd(later));
-  // They trained meanwhile: lanes wrote checkpoints that nobody committed.
+  // The nodes kept training: lanes wrote checkpoints that are not committed.
   EXPECT_FALSE(fs::is_empty(Path("run/checkpoints")));
   Process& successor = Start({"coordinator", "--take-up", Path("run")});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(successor, "run", told + 1));
@@ -152,14 +154,15 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
                   {"nothing to take up", "tug train JOB --resume " + Path("run")});
 }
 
-// Both at once, and then the calls that nodes keep open while they live must be open again.
+// The worker dies after the coordinator: nodes must have reopened the calls whose end reports a
+// death.
 TEST_F(CoordinatorRecoveryTest, AWorkerThatDiesAfterwardsIsSeenToAtOnce) {
   ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
   Process& train = StartTraining("run", kJob + kSlow);
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 40));
   KillCoordinator(train, "run");
-  // By then each node has had time to open its call again, after it was answered for the first
-  // time.
+  // By then each node has had time to reopen its call, after the first reply of the new
+  // coordinator.
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", Step("run") + 100));
   kill(Pids("worker").back(), SIGKILL);
   const auto lost = [&] {
@@ -195,7 +198,7 @@ TEST_F(CoordinatorRecoveryTest, ACoordinatorThatDiesAgainAndAgainEndsTheJob) {
   ExpectResumes("run");
 }
 
-// As a file system does that has lost what was written last, or a copy made while it was written.
+// Simulates a file system that lost the latest writes, or a copy made during a write.
 TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + Texts{"checkpoint.interval=20"}));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", 5));

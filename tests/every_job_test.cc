@@ -1,6 +1,7 @@
-// What machines, terminals and second jobs do to processes (stop them, signal all at once, read no
-// output, give little memory, make steps faster than heartbeats), for jobs of every family and sync
-// policy. Real processes.
+// SPDX-License-Identifier: Apache-2.0
+// Effects of machines, terminals and second jobs on processes (stopping them, signalling all at
+// once, not reading output, limiting memory, steps faster than heartbeats), for jobs of every
+// family and sync policy. Real processes.
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,12 +17,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_descriptor.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A pipe that takes nothing more, and is not read.
+// A full pipe without a reader.
 class FullPipe {
  public:
   FullPipe() {
@@ -71,7 +72,7 @@ const std::vector<Kind>& EveryKind() {
 
 class EveryJobTest : public DaemonTest, public ::testing::WithParamInterface<Kind> {
  protected:
-  // Folders of checkpoints that were begun and never completed.
+  // Folders of checkpoints that were started and never completed.
   std::vector<std::string> Unfinished(const std::string& run) const {
     std::vector<std::string> found;
     for (const fs::directory_entry& entry : fs::directory_iterator(Path(run) + "/checkpoints")) {
@@ -81,7 +82,7 @@ class EveryJobTest : public DaemonTest, public ::testing::WithParamInterface<Kin
   }
 };
 
-// A hundred checkpoints and more from one heartbeat to the next.
+// More than a hundred checkpoints between two heartbeats.
 TEST_P(EveryJobTest, FrequentCheckpointsAreCommittedAndTheJobEnds) {
   ASSERT_NO_FATAL_FAILURE(Train(
       "run", GetParam().settings +
@@ -98,7 +99,7 @@ TEST_P(EveryJobTest, ACoordinatorThatStoodStillBlamesNobody) {
   const std::vector<pid_t> coordinators = Pids("coordinator");
   ASSERT_EQ(coordinators.size(), 1u);
   kill(coordinators[0], SIGSTOP);
-  // As long as it stands still.
+  // The failure timeout passes while it is stopped.
   EXPECT_FALSE(train.WaitForEnd(After(absl::Milliseconds(1500))));
   kill(coordinators[0], SIGCONT);
   const uint64_t step = ReadLosses(Path("run"))->training.rbegin()->first;
@@ -109,7 +110,7 @@ TEST_P(EveryJobTest, ACoordinatorThatStoodStillBlamesNobody) {
   EXPECT_THAT(train.err(), Not(HasSubstr("was lost")));
 }
 
-// Otherwise the next file that a process opens would be its standard error.
+// Otherwise the next file that a process opens would become its standard error.
 TEST_P(EveryJobTest, ClosedStreamsSpoilNoFile) {
   Process& train = StartProgram(
       "/bin/sh", Texts{"-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", fs::absolute(kTug).string()} +
@@ -122,7 +123,7 @@ TEST_P(EveryJobTest, ClosedStreamsSpoilNoFile) {
   }
 }
 
-// A terminal after Ctrl-S, a frozen ssh connection, a pager; and then the reader is gone.
+// Like a terminal after Ctrl-S, a frozen ssh connection or a pager; later the reader closes.
 TEST_P(EveryJobTest, OutputThatNobodyReadsHoldsNothingUp) {
   FullPipe pipe;
   Process& train = StartOn(
@@ -139,8 +140,8 @@ TEST_P(EveryJobTest, OutputThatNobodyReadsHoldsNothingUp) {
   ExpectEndsWithCheckpoint(train, "run");
 }
 
-// A terminal after `stty tostop` stops whoever writes to it from the background, where a job's
-// coordinator and nodes are.
+// After `stty tostop` a terminal stops background processes that write to it, which include a job's
+// coordinator and nodes.
 TEST_P(EveryJobTest, ATerminalThatStopsWritersHoldsNothingUp) {
   Process& train = StartProgram(
       "/usr/bin/script",
@@ -172,8 +173,8 @@ TEST_P(EveryJobTest, ASecondStartInItsFolderIsRefusedAndChangesNothing) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// As a batch system limits it (ulimit -v): too little for lanes to map shared memory. They use TCP
-// instead, but for two ranks of an all-reduce of which one only could map its part.
+// A batch system's limit (ulimit -v) that is too low for lanes to map shared memory. They fall back
+// to TCP, except two ranks of an all-reduce if only one of them could map its part.
 TEST_P(EveryJobTest, ALittleAddressSpaceIsEnoughOrEndsItWithTheRemedy) {
   const Texts train = TrainArguments("run", GetParam().settings + Texts{"train.steps=20"});
   Process& limited = StartLimited(train, RLIMIT_AS, 1'500'000'000);
@@ -191,7 +192,7 @@ TEST_P(EveryJobTest, TooFewOpenFilesEndItAtOnceWithTheReason) {
   ExpectErrorLine(limited, {"the limit of open files is 16", "ulimit -n"});
 }
 
-// As systemctl stop, scancel and any kill of a control group do.
+// systemctl stop, scancel and any kill of a control group do the same.
 TEST_P(EveryJobTest, ASigtermToEveryProcessEndsItInOrder) {
   Process& train = StartTraining("run", Endless() + GetParam().settings);
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
@@ -204,10 +205,10 @@ TEST_P(EveryJobTest, ASigtermToEveryProcessEndsItInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, EveryJobTest, ::testing::ValuesIn(EveryKind()), NameOfKind);
 
-// Each node waits for its coordinator in vain, then another is started in its place: half a minute
-// in which nothing computes, so all jobs spend it together.
+// Each node waits in vain for its coordinator, then a replacement is started: half a minute without
+// computation, so all jobs run at the same time.
 TEST_F(TugTest, JobsWhoseNodesCannotReachTheirCoordinatorEndWithTheReason) {
-  // Without links: the loopback device of a new network namespace is down.
+  // Without links: in a new network namespace the loopback device is down.
   const Texts alone = {"--user", "--map-root-user", "--net", "--"};
   const std::string unshare = "/usr/bin/unshare";
   if (Process& able = StartProgram(unshare, alone + Texts{"/bin/true"});

@@ -1,7 +1,7 @@
-// The same job with the same virtual workers has the same bits, whatever processes, lanes, segments
-// and threads it runs on, however it is exchanged, and whether or not it was interrupted: weights,
-// Adam's m and v, training and validation losses. Real processes, 50 steps with dropout and
-// clipping on.
+// SPDX-License-Identifier: Apache-2.0
+// The same job with the same virtual workers has the same bits, regardless of processes, lanes,
+// segments, threads, exchange and interruptions: weights, Adam's m and v, training and validation
+// losses. Real processes, 50 steps with dropout and clipping on.
 
 #include <filesystem>
 #include <optional>
@@ -15,8 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -60,8 +60,7 @@ class ExactnessTestBase : public TugTest {
     return HasFailure() ? Result() : ReadResult(run);
   }
 
-  // The job as it stands in its file, run once for all tests: two servers with a lane each, two
-  // workers.
+  // The unmodified job, run once for all tests: two servers with one lane each, two workers.
   const Result& Baseline() {
     if (baseline_.has_value()) return *baseline_;
     baseline_ = RunOf("baseline", {});
@@ -70,7 +69,7 @@ class ExactnessTestBase : public TugTest {
     fs::copy(Path("baseline") + kStep25, KeptCheckpoint(), fs::copy_options::recursive);
     return *baseline_;
   }
-  // Its checkpoint of step 25.
+  // Copy of the baseline's checkpoint of step 25.
   static fs::path KeptCheckpoint() {
     return fs::absolute(fs::path(::testing::TempDir()) / "kept/checkpoints/step-00000025");
   }
@@ -91,7 +90,7 @@ std::optional<ExactnessTestBase::Result> ExactnessTestBase::baseline_;
 
 class ExactnessTest : public ExactnessTestBase, public ::testing::WithParamInterface<Variation> {};
 
-// So that the others compare something.
+// Ensures that the comparisons of the other tests are meaningful.
 TEST_F(ExactnessTest, TheJobLearnsAndTheSeedMatters) {
   const Result& base = Baseline();
   ASSERT_FALSE(HasFailure());
@@ -114,7 +113,7 @@ TEST_P(SameBits, AsTwoWorkersAndTwoServers) {
   ExpectSame(expected, actual);
 }
 
-// Little enough that partitions wait, and overtake.
+// So little credit that partitions wait and overtake each other.
 const Texts kLittleCredit = {"comm.shared_memory=false", "comm.segment_elements=4096",
                              "comm.partition_bytes=16384", "comm.credit_bytes=32768",
                              "comm.pull_credit_bytes=32768"};
@@ -153,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(ExactnessTest, HasTheSameBitsUnderATunerThatChangesItsMindAtEveryStep) {
   const Result expected = Baseline();
   ASSERT_FALSE(HasFailure());
-  // Slow enough that a heartbeat passes within a step or two.
+  // So slow that a heartbeat passes within a step or two.
   const Result actual = RunOf(
       "tuned", {"comm.scheduler=AUTO", "comm.tuner.trials=1000", "comm.tuner.steps_per_trial=1",
                 "comm.segment_elements=1024", "comm.partition_bytes=16384",
@@ -170,11 +169,11 @@ TEST_F(ExactnessTest, HasTheSameBitsUnderATunerThatChangesItsMindAtEveryStep) {
   EXPECT_GE(tried.size(), 5u) << metrics;
 }
 
-// Jobs whose bits are their own: each the same however it is exchanged.
+// Families of jobs with their own bits, which must not depend on how they are exchanged.
 struct Family {
   const char* name;
   Texts settings;
-  std::vector<Texts> variations;  // the first is what the others are compared with
+  std::vector<Texts> variations;  // the others are compared with the first
 };
 std::ostream& operator<<(std::ostream& out, const Family& family) { return out << family.name; }
 std::string NameOfFamily(const ::testing::TestParamInfo<Family>& info) { return info.param.name; }
@@ -210,7 +209,7 @@ constexpr char kLines[] = "data.path=lines.txt";
 INSTANTIATE_TEST_SUITE_P(
     Exactness, FamilyTest,
     ::testing::Values(
-        // Rows are pushed and pulled over TCP only.
+        // Embedding rows are pushed and pulled over TCP only.
         Family{"Untied",
                {"model.tied_head=false"},
                {{kTcp, kWhole},
@@ -236,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"Bf16BothUntied",
                {"comm.push_codec.bf16={}", "comm.pull_format=BF16", "model.tied_head=false"},
                {{kTcp, kSparse}, {kTcp, kWhole}, {kShared, kOneServer, kOneWorker}}},
-        // With what error feedback keeps, and in full first.
+        // With error feedback residuals, and without warm-up.
         Family{"TopK",
                {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0",
                 "comm.push_codec.warmup_steps=0"},
@@ -280,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Variation{"OnLargerSegments", {"comm.segment_elements=8192"}}),
     NameOf);
 
-// Jobs that keep from one push to the next what encodings leave out.
+// Jobs with error feedback: residuals of one push are added to the next.
 using ResumedFamily = ExactnessTest;
 TEST_P(ResumedFamily, EqualsNoInterruption) {
   const Result expected = RunOf("whole", GetParam().settings);
@@ -297,7 +296,7 @@ TEST_P(ResumedFamily, EqualsNoInterruption) {
     ExpectSameState(expected.at_50, *state);
     ExpectSameLosses(LossesAfter(expected.losses, 25), *losses);
   }
-  // It is what was left out that makes the difference.
+  // The residuals make the difference, so the checkpoint must have them.
   for (const fs::directory_entry& entry : fs::directory_iterator(Path("whole") + kStep25)) {
     if (absl::StartsWith(entry.path().filename().string(), "residual-")) return;
   }
@@ -315,7 +314,7 @@ INSTANTIATE_TEST_SUITE_P(
                                  "comm.push_codec.warmup_steps=5", "comm.pull_format=INT8"}}),
     NameOf);
 
-// Jobs of other kinds: each on many processes, and on the fewest.
+// Other jobs, each on many processes and on the fewest.
 using FewOrMany = ExactnessTest;
 TEST_P(FewOrMany, ProcessesHaveTheSameBits) {
   const Result many = RunOf("many", GetParam().settings);

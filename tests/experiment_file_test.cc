@@ -1,5 +1,6 @@
-// `tug experiment FILE` as a user has it: real jobs for a moment, what they leave, and how one that
-// was killed goes on.
+// SPDX-License-Identifier: Apache-2.0
+// `tug experiment FILE` as a user runs it: short real jobs, their results, and resuming after a
+// kill.
 
 #include <signal.h>
 
@@ -14,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -26,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Steps of a few milliseconds; two cases.
+// Two cases, steps of a few milliseconds.
 constexpr char kFile[] = R"(name: "tiny"
 question: "Is it quick?"
 job {
@@ -112,7 +113,7 @@ TEST_F(ExperimentFileTest, GoesOnAfterItWasKilled) {
   ASSERT_TRUE(killed.WaitForEnd(After(kPatience)));
   ExpectNobodyLeft();
   const std::string before = ReadText(Path("out/rows.jsonl"));
-  // What a crash amid a write would leave.
+  // A crash during a write leaves a partial line.
   Write("out/rows.jsonl", before + "{\"case\":\"scheduler=FI");
   const Process& run = Run(Experiment({"--repeats", "3"}));
   ASSERT_EQ(run.exit_code(), 0) << run.err();
@@ -139,7 +140,7 @@ TEST_F(ExperimentFileTest, GoesOnAfterTheProgramWasDeleted) {
 TEST_F(ExperimentFileTest, RunsOnlyWhatMoreRepeatsNeed) {
   ASSERT_EQ(Run(Experiment({"--repeats", "1"})).exit_code(), 0);
   const std::string before = ReadText(Path("out/rows.jsonl"));
-  // What is shown may change.
+  // Measures to show may change between runs.
   Write("file.textproto", absl::StrCat(kFile, "measures: \"wall_time\"\n"));
   const Process& more = Run(Experiment());
   ASSERT_EQ(more.exit_code(), 0) << more.err();

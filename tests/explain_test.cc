@@ -1,6 +1,7 @@
-// `tug explain` of real processes: who is slow is blamed, what would help is predicted, and the
-// prediction is scored when it was tried. Replays, whose workers sleep: a busy machine slows all of
-// a job down, and not one worker of it.
+// SPDX-License-Identifier: Apache-2.0
+// `tug explain` of real processes: the slow worker is blamed, the effect of a remedy is predicted,
+// and the prediction is scored once it was tried. Uses replays, whose workers sleep: a busy machine
+// then slows down the whole job, not a single worker.
 
 #include <filesystem>
 #include <string>
@@ -10,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -40,7 +41,7 @@ class ExplainTest : public TugTest {
         fault { heartbeat_ms: 20 })");
   }
 
-  // A traced run of the job, and what `tug explain` says of it.
+  // Trains with a trace and returns the JSON of `tug explain`.
   Json Explain(const std::string& run, const Texts& settings) {
     Process& train = StartTraining(run, settings, {"--trace-steps", "4..14"});
     EXPECT_TRUE(train.WaitForEnd(After(kPatience)));
@@ -59,7 +60,7 @@ class ExplainTest : public TugTest {
     return Json::parse(ReadText(Path(run) + "/trace.json"), nullptr, false);
   }
 
-  // Each chain is as long as its step, and no part of it is nothing.
+  // Each chain is as long as its step, and every part has a positive length.
   static void ExpectChainsAreWhole(const Json& explained) {
     ASSERT_EQ(explained["chains"].size(), 11u);
     double parts = 0;
@@ -77,7 +78,7 @@ class ExplainTest : public TugTest {
     EXPECT_LT(explained["unexplained_part"].get<double>(), 0.5);
   }
 
-  // In metrics.jsonl and in the picture too.
+  // Checks metrics.jsonl and the trace.
   void ExpectShownEverywhere(const std::string& run) const {
     const std::string metrics = ReadText(Path(run) + "/metrics.jsonl");
     size_t lines = 0;
@@ -94,7 +95,7 @@ class ExplainTest : public TugTest {
     EXPECT_GT(drawn, 11u);
   }
 
-  // "worker 4": whoever carries a virtual worker.
+  // The worker that runs a virtual worker: "worker 4".
   std::string CarrierOf(const std::string& run, uint32_t virtual_worker) const {
     const Json trace = TraceOf(run);
     for (const Json& event : trace["traceEvents"]) {
@@ -109,7 +110,7 @@ class ExplainTest : public TugTest {
 
 TEST_F(ExplainTest, BlamesTheStragglerAndScoresWhatItsCureBrings) {
   const std::string slow = absl::StrCat("straggler.virtual_worker=", kSlowVirtualWorker);
-  // Without shared memory: there are links to simulate.
+  // Without shared memory, so that links can be simulated.
   const Texts settings = {"comm.shared_memory=false", slow};
   const Json explained = Explain("slow", settings + Texts{"straggler.slowdown=5"});
   ExpectChainsAreWhole(explained);
@@ -119,13 +120,13 @@ TEST_F(ExplainTest, BlamesTheStragglerAndScoresWhatItsCureBrings) {
   EXPECT_GE(blamed["steps"].get<int>(), 9);
   EXPECT_GT(blamed["part"].get<double>(), 0.5);
 
-  // What its cure brings is 5 at most.
+  // The speed-up is at most 5.
   ASSERT_FALSE(explained["what_if"].is_null()) << explained["no_what_if"];
   const Json& best = explained["what_if"]["predictions"][0];
   EXPECT_EQ(best["name"], "the slowest worker as fast as the others");
   EXPECT_GT(best["speed_up"].get<double>(), 2);
-  // What cannot be kept is said all the same. (To root no folder is closed: so a folder is in the
-  // way.)
+  // If the prediction cannot be saved, it is still printed. (A folder blocks the file: root ignores
+  // permissions.)
   const std::string kept = Path("slow") + "/what_if.json";
   std::filesystem::rename(kept, kept + ".kept");
   std::filesystem::create_directories(kept + "/in_the_way");
@@ -146,7 +147,8 @@ TEST_F(ExplainTest, BlamesTheStragglerAndScoresWhatItsCureBrings) {
   EXPECT_GT(line["actual"].get<double>(), 1);
 }
 
-// An endpoint sends 640 kB a step at 2.5 MB/s: a quarter of a second beside 45 ms of computing.
+// An endpoint sends 640 kB per step at 2.5 MB/s: a quarter of a second, against 45 ms of
+// computation.
 TEST_F(ExplainTest, BlamesTheLink) {
   const Json explained = Explain(
       "link", {"comm.shared_memory=false", "comm.impair.rate_mbit=20", "cluster.workers=2"});

@@ -1,5 +1,6 @@
-// What a job leaves for other programs, tables and TensorBoard's files: the same as metrics.jsonl,
-// and every step once, however often the job was begun and taken up.
+// SPDX-License-Identifier: Apache-2.0
+// Files of a job for other programs, CSV tables and TensorBoard event files: they agree with
+// metrics.jsonl and have every step once, however often the job was started and recovered.
 
 #include <signal.h>
 
@@ -14,8 +15,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/tensorboard.pb.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -27,7 +28,7 @@ const Texts kExports = {"watch.tensorboard=true", "watch.csv=true"};
 
 class ExportsTest : public DaemonTest {
  protected:
-  // Rows by (timeline, step); one that is twice fails the test.
+  // Rows by (timeline, step); a duplicate fails the test.
   std::map<std::pair<int, uint64_t>, double> Rows(const std::string& table) const {
     std::map<std::pair<int, uint64_t>, double> rows;
     std::vector<std::string> lines = absl::StrSplit(ReadText(Path(table)), '\n', absl::SkipEmpty());
@@ -47,14 +48,14 @@ class ExportsTest : public DaemonTest {
     return rows;
   }
 
-  // What TensorBoard shows of a tag: by step, as its reader does it (a session's start voids what
-  // was said of later steps before).
+  // Values of a tag by step, as TensorBoard reads them (a session start discards earlier values of
+  // later steps).
   std::map<uint64_t, float> Curve(const std::string& run, const std::string& tag) const {
     std::vector<std::string> files;
     for (const auto& file : std::filesystem::directory_iterator(Path(run + "/tensorboard"))) {
       files.push_back(file.path().string());
     }
-    std::sort(files.begin(), files.end());  // as TensorBoard
+    std::sort(files.begin(), files.end());  // as TensorBoard does
     std::map<uint64_t, float> curve;
     for (const std::string& path : files) {
       const std::string bytes = ReadText(path);
@@ -82,7 +83,7 @@ class ExportsTest : public DaemonTest {
     }
   }
 
-  // Tables and curves of a run say what metrics.jsonl does.
+  // Tables and curves of a run agree with metrics.jsonl.
   void ExpectWhatMetricsSay(const std::string& run) const {
     const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
     ASSERT_TRUE(losses.ok()) << losses.status();
@@ -103,7 +104,7 @@ class ExportsTest : public DaemonTest {
 TEST_F(ExportsTest, SayWhatMetricsSayAndGoOnWhenResumed) {
   ASSERT_NO_FATAL_FAILURE(Train("run", kExports + Texts{"train.steps=30"}));
   ExpectWhatMetricsSay("run");
-  std::ofstream(Path("run/steps.csv"), std::ios::app) << "1,31,0.5";  // a row that is not whole
+  std::ofstream(Path("run/steps.csv"), std::ios::app) << "1,31,0.5";  // an incomplete row
   const Process& resumed =
       Run(Texts{"train", job(), "--resume", Path("run")} + Set(kExports + Texts{"train.steps=40"}));
   ASSERT_EQ(resumed.exit_code(), 0) << resumed.err();

@@ -1,6 +1,7 @@
-// A job one of whose processes is killed and cannot be done without (a server where
-// fault.max_rollbacks is 0, a coordinator whose job nobody takes up): it ends soon, says which and
-// how to go on, leaves nobody, and goes on with the same bits. What is made good: recovery_test.cc,
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that lose an essential process (a server with fault.max_rollbacks 0, or a coordinator that
+// is not recovered): the job ends soon, names the process and how to resume, leaves no process, and
+// resumes with the same bits. For faults that a job survives see recovery_test.cc and
 // coordinator_recovery_test.cc. Real processes, endless jobs.
 
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -72,7 +73,7 @@ TEST_F(FaultsTest, AKilledWorkerDaemonLeavesItsWorkToTheOther) {
   ExpectOrderlyEnd(coordinator(), "run");
 }
 
-// `tug train` cannot do anything any more: the kernel sees to it.
+// `tug train` can no longer act: the kernel kills its children.
 TEST_F(FaultsTest, ALocalJobLeavesNobodyWhenTrainItselfIsKilled) {
   Process& train = StartTraining("run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));

@@ -1,5 +1,6 @@
-// Strangers in floods, at every port of a job with keys whose processes may open few files. They
-// take nothing that members, checkpoints or the journal need.
+// SPDX-License-Identifier: Apache-2.0
+// Floods of unauthenticated connections to every port of a job with keys, whose processes may open
+// few files. Members, checkpoints and the journal still get the descriptors they need.
 
 #include <sys/resource.h>
 
@@ -9,12 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/run_folder.h"
+#include "control/control_client.h"
+#include "coordinator/observe/run_folder.h"
 #include "gtest/gtest.h"
-#include "proto/control_client.h"
 #include "security/key_file.h"
-#include "tests/hostile_peer.h"
-#include "tests/tug_test.h"
+#include "tests/support/hostile_peer.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -25,7 +26,7 @@ constexpr size_t kAtLeast = 4000;
 
 class FloodTest : public TugTest, public ::testing::WithParamInterface<Kind> {
  protected:
-  // Of lanes and coordinator, HOST:PORT or with a scheme.
+  // Finds the ports of lanes and coordinator: HOST:PORT, or with a scheme.
   void FindPorts(const std::string& run) {
     const std::string text = ReadText(Path(run) + "/" + kCoordinatorFile);
     const std::string address = text.substr(0, text.find_first_of(" \n"));
@@ -42,8 +43,8 @@ class FloodTest : public TugTest, public ::testing::WithParamInterface<Kind> {
     ports_.push_back(address);
   }
 
-  // Some more connections, which take the places of the first. What they say lets those to the
-  // coordinator past its gate, to gRPC.
+  // Opens kAtOnce / 4 connections, which replace the oldest ones. Their HTTP/2 preface lets those
+  // to the coordinator pass its gate and reach gRPC.
   void Flood() {
     static const Bytes kBeginOfHttp2 =
         BytesOf(std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33));

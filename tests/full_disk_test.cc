@@ -1,5 +1,6 @@
-// A disk that fills up: the job ends with one line that names file, remedy and checkpoint, and the
-// checkpoint it has stays usable. The disk is a tmpfs that this process alone sees.
+// SPDX-License-Identifier: Apache-2.0
+// A full disk: the job ends with one line that names file, remedy and checkpoint, and that
+// checkpoint stays usable. The disk is a tmpfs that only this process sees.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -17,16 +18,16 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A mount namespace of our own; as root, or as anybody where the kernel lets anybody. False: not
-// here.
+// Enters its own mount namespace; as root, or as any user if the kernel allows it. False: not
+// possible.
 bool OwnMounts() {
   if (unshare(CLONE_NEWNS) != 0) {
     const uid_t uid = getuid();
@@ -57,7 +58,7 @@ class FullDiskTest : public TugTest {
     ASSERT_EQ(mount("none", Path("disk").c_str(), "tmpfs", 0, options.c_str()), 0)
         << std::strerror(errno);
   }
-  // Takes all the space there is left.
+  // Fills the disk.
   void FillDisk() {
     const int fd = open(Path("disk/filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     ASSERT_GE(fd, 0);
@@ -114,8 +115,8 @@ TEST_F(FullDiskTest, LeavesTheCheckpointBeforeUsable) {
 
 class UnwrittenCheckpointTest : public TugTest {
  protected:
-  // Starts a job, and lets it write no part of so many checkpoints in a row: a file is in place of
-  // their folders. The first of them.
+  // Starts a job that cannot write `checkpoints` consecutive checkpoints: files block the names of
+  // their folders. Returns the step of the first.
   uint64_t StartUnwritable(Process*& train, uint64_t checkpoints) {
     train = &StartTraining("run", Endless());
     WaitForCheckpoint(*train, "run");
@@ -126,7 +127,7 @@ class UnwrittenCheckpointTest : public TugTest {
     return first;
   }
 
-  static constexpr uint64_t kInterval = 100;  // of Endless()
+  static constexpr uint64_t kInterval = 100;  // checkpoint.interval of Endless()
 };
 
 TEST_F(UnwrittenCheckpointTest, SeveralInARowEndTheJob) {

@@ -1,5 +1,6 @@
-// A node that finds the job full waits: until the one in whose place it was started is missed,
-// until the job ends, or until it has waited long enough. Real processes.
+// SPDX-License-Identifier: Apache-2.0
+// A node that finds the job full waits until the node it replaces is declared lost, until the job
+// ends, or until a timeout. Real processes.
 
 #include <signal.h>
 
@@ -11,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -20,14 +21,14 @@ namespace {
 using ::testing::HasSubstr;
 
 const Texts kJob = {"train.steps=600", "checkpoint.interval=50", "train.eval_interval=200"};
-// Long enough for a worker to join in, which slows it down and changes no bit.
+// Slows the job down enough for a worker to join; changes no bit.
 const Texts kSlow = {"straggler.slowdown=6"};
 constexpr char kWaits[] = "the job has its 2 workers: waiting until one is lost or leaves";
 constexpr char kJoins[] = "there is a place in the job now";
 
 class FullJobTest : public DaemonTest {
  protected:
-  // One more than the job has, when it has said that it waits.
+  // Starts one worker more than the job has; returns when it reports that it waits.
   Process& StartWaiting() {
     Process& worker = Start({"worker", "--coordinator", address()});
     EXPECT_TRUE(
@@ -41,7 +42,7 @@ class FullJobTest : public DaemonTest {
     ASSERT_TRUE(expected.ok() && state.ok()) << expected.status() << state.status();
     ExpectSameState(*expected, *state);
   }
-  // What the workers of a local job have said.
+  // Logs of a local job's workers.
   std::string WorkersSaid() const {
     return ReadText(Path("run/logs/worker-0.log")) + ReadText(Path("run/logs/worker-1.log"));
   }
@@ -72,7 +73,7 @@ TEST_F(FullJobTest, AWorkerWaitsUntilASilentOneIsLostAndTakesItsPlace) {
   ExpectSameBits();
 }
 
-// A worker too many waits for fault.failure_timeout_ms and 10 s more.
+// A surplus worker waits for fault.failure_timeout_ms plus 10 s.
 TEST_F(FullJobTest, AWorkerTooManyIsRefusedAfterAWhileOrEndsAtASignalOrWithTheJob) {
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + Texts{"fault.failure_timeout_ms=2000"}));
   Process& refused = StartWaiting();
@@ -122,14 +123,14 @@ TEST_F(FullJobTest, AServerTooManyWaitsUntilTheJobHasBegunWhichThenTakesIt) {
   }
 }
 
-// Between the take-up and its first word to the new coordinator nobody would see it die: it is
-// missed after the failure timeout only, while another one is started in its place at once.
+// Between the recovery and its first message to the new coordinator, the death of a worker is not
+// detected: it is declared lost only after the failure timeout, while a replacement starts at once.
 TEST_F(FullJobTest, AWorkerThatDiesJustAfterATakeUpIsReplacedByOneThatWaits) {
   ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
   Process& train = StartTraining("run", kJob + kSlow + Texts{"fault.failure_timeout_ms=10000"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 40));
   const pid_t worker = Pids("worker").back();
-  kill(worker, SIGSTOP);  // so that it says nothing
+  kill(worker, SIGSTOP);  // so that it sends nothing
   kill(Pids("coordinator").at(0), SIGKILL);
   const auto says = [&](const std::string& text) {
     return train.WaitUntil([&] { return absl::StrContains(train.err() + WorkersSaid(), text); },

@@ -1,4 +1,5 @@
-// Jobs whose workers compute on a GPU, which is emulated, or are to and cannot.
+// SPDX-License-Identifier: Apache-2.0
+// Jobs whose workers compute on an emulated GPU, or should use a GPU and cannot.
 
 #include <algorithm>
 #include <cmath>
@@ -9,23 +10,23 @@
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Of the environment: how many GPUs are emulated.
+// Environment variable: number of emulated GPUs.
 constexpr char kGpus[] = "TUG_EMULATED_GPUS";
 
 class GpuJobTest : public DaemonTest {
  protected:
-  // A run of `tug train`.
+  // Parameters of a `tug train` run.
   struct Emulated {
     int gpus = 1;     // of the host
-    Texts more = {};  // arguments
+    Texts more = {};  // more arguments
     std::string says = "workers compute on emulated on the CPU, 4 GiB";
   };
 
@@ -50,8 +51,8 @@ class GpuJobTest : public DaemonTest {
   }
 };
 
-// By default a worker takes the GPU. Each loss is within a thousandth of the CPU's (seen: 1e-6,
-// more as steps add up), and a second run has the same bits.
+// By default a worker uses the GPU. Each loss is within a thousandth of the CPU's (observed: 1e-6,
+// growing with the steps), and a second run has the same bits.
 TEST_F(GpuJobTest, LearnsAsOnTheCpu) {
   const Texts steps = {
       "train.steps=8",    "train.eval_interval=4",         "checkpoint.interval=0",
@@ -73,7 +74,8 @@ TEST_F(GpuJobTest, LearnsAsOnTheCpu) {
   ExpectSameState(Path("gpu"), Path("again"));
 }
 
-// With as many GPUs as workers or more each has its own, which compute its micro-batches together.
+// With at least as many GPUs as workers, each worker gets its own GPUs, which split its
+// micro-batches.
 TEST_F(GpuJobTest, WorkersShareTheGpusOfTheHost) {
   const Texts steps = {"train.steps=6",
                        "train.eval_interval=3",
@@ -89,7 +91,7 @@ TEST_F(GpuJobTest, WorkersShareTheGpusOfTheHost) {
                     {.gpus = 2, .says = "workers compute on 2 x emulated on the CPU, 4 GiB"}));
   ASSERT_NO_FATAL_FAILURE(
       TrainEmulated("each", steps + Texts{"device=AUTO", "cluster.workers=2"}, {.gpus = 2}));
-  // No more than a micro-batch has samples.
+  // Uses at most one GPU per sample of a micro-batch.
   ASSERT_NO_FATAL_FAILURE(
       TrainEmulated("one", steps + Texts{"device=AUTO", "train.micro_batch=1"}, {.gpus = 2}));
   const Losses cpu = LossesOf("cpu"), gpus = LossesOf("gpus"), each = LossesOf("each");
@@ -100,7 +102,7 @@ TEST_F(GpuJobTest, WorkersShareTheGpusOfTheHost) {
   }
 }
 
-// By hand, one of two workers with two GPUs.
+// A manually started job; one of its two workers has two GPUs.
 TEST_F(GpuJobTest, AWorkerTakesTheGpusThatItIsTold) {
   setenv(kGpus, "3", 1);
   ASSERT_NO_FATAL_FAILURE(
@@ -121,7 +123,7 @@ TEST_F(GpuJobTest, AWorkerTakesTheGpusThatItIsTold) {
   }
 }
 
-// AUTO is the CPU only where no GPU can be used.
+// AUTO falls back to the CPU only if no GPU can be used.
 TEST_F(GpuJobTest, EndsWithOneErrorWhereAWorkerHasSomeOfItsGpusOnly) {
   ASSERT_NO_FATAL_FAILURE(StartCoordinator({"device=AUTO"}));
   StartServers(2);
@@ -134,8 +136,8 @@ TEST_F(GpuJobTest, EndsWithOneErrorWhereAWorkerHasSomeOfItsGpusOnly) {
   for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
 }
 
-// Gradients are encoded on the GPU, which keeps what encodings leave out: it goes to checkpoints
-// and comes back from them.
+// The GPU encodes gradients and keeps their residuals, which are saved to and restored from
+// checkpoints.
 TEST_F(GpuJobTest, EncodesOnTheGpuAndGoesOnFromACheckpoint) {
   const Texts settings = {"train.steps=6",
                           "train.eval_interval=0",
@@ -164,7 +166,7 @@ TEST_F(GpuJobTest, EncodesOnTheGpuAndGoesOnFromACheckpoint) {
   ExpectSameState(Path("gpu"), Path("resumed"));
 }
 
-// In any build: no host has a GPU of that number.
+// Works in any build: no host has a GPU of that number.
 TEST_F(GpuJobTest, EndsWithOneErrorWhereAWorkerHasNone) {
   ASSERT_NO_FATAL_FAILURE(StartCoordinator({"device=CUDA"}));
   StartServers(2);

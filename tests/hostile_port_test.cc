@@ -1,6 +1,7 @@
-// "Bytes that no one should send to a server's port": while a job trains, its lanes' ports and its
-// coordinator's get garbage, truncated, oversized, old and lying messages. Those that pass ZeroMQ
-// are counted, one by one; the job ends with the bits of one that was left alone.
+// SPDX-License-Identifier: Apache-2.0
+// "Bytes that no one should send to a server's port": while a job trains, the ports of its lanes
+// and coordinator receive garbage and truncated, oversized, old and forged messages. Each message
+// that passes ZeroMQ is counted; the job ends with the bits of an undisturbed one.
 
 #include <iostream>
 #include <map>
@@ -11,23 +12,23 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/control_client.h"
+#include "control/control_credentials.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
-#include "proto/control_client.h"
-#include "proto/control_credentials.h"
-#include "tests/hostile_peer.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/hostile_peer.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 271828;
-// No node of the job has this id.
+// Not the id of any node of the job.
 constexpr PeerId kStranger = WorkerPeer(4711);
 
 struct Counted {
@@ -77,7 +78,7 @@ class HostilePortTest : public DaemonTest {
     return bytes;
   }
 
-  // A pull that would be answered, but for who sends it.
+  // A pull that would be answered if it had a valid sender.
   WireHeader Pull() const {
     WireHeader header;
     header.kind = MessageKind::kPull;
@@ -90,8 +91,8 @@ class HostilePortTest : public DaemonTest {
     return header;
   }
 
-  // Sends to every lane from a peer that stays until the end of the test, as a message to come
-  // may not be lost with its connection.
+  // Sends to every lane from a peer that stays connected until the test ends: a message in flight
+  // could be lost with its connection.
   void SendToLanes(const std::vector<Bytes>& frames, Counted each, PeerId from = kStranger) {
     SendToLanesNamed(frames, each, from, nullptr);
   }
@@ -125,7 +126,7 @@ class HostilePortTest : public DaemonTest {
     EXPECT_EQ(counted, expected_);
   }
 
-  // The job is stopped; all its nodes are well, and its weights are those of a quiet one.
+  // Stops the job; expects that all its nodes are well and its weights equal those of a quiet one.
   void ExpectUnharmed() {
     ASSERT_FALSE(coordinator().WaitForEnd(absl::Now())) << coordinator().err();
     const uint64_t step = Status().step();
@@ -211,7 +212,7 @@ TEST_F(HostilePortTest, LanesCountAndDropMalformedMessages) {
   for (size_t length = 0; length < kHeaderBytes; length += 13) {
     Dropped({Bytes(good.begin(), good.begin() + length), payload});
   }
-  // A name that is not a peer's, and the name of another in the header.
+  // A routing id that is no peer's, and another peer's id in the header.
   const Bytes name = BytesOf("somebody");
   SendToLanesNamed({good, payload}, {1, 0}, 0, &name);
   const Bytes no_name;
@@ -223,7 +224,7 @@ TEST_F(HostilePortTest, LanesCountAndDropMalformedMessages) {
   ExpectUnharmed();
 }
 
-// Well-formed, but of another job or without sense in this one.
+// Well-formed messages, for another job or invalid in this one.
 TEST_F(HostilePortTest, LanesCountAndDropWhatMakesNoSense) {
   const auto changed = [this](const auto& change) {
     WireHeader header = Pull();
@@ -244,15 +245,16 @@ TEST_F(HostilePortTest, LanesCountAndDropWhatMakesNoSense) {
         MessageKind::kNormsWanted, MessageKind::kWeightsReceived}) {
     send(changed([&](WireHeader& h) { h.kind = kind; }), Random(64));
   }
-  // As a lane that there is not.
+  // From a lane that does not exist.
   const PeerId no_lane = LanePeer(9 * 256);
   send(changed([&](WireHeader& h) {
          h.kind = MessageKind::kNorms;
          h.sender = no_lane;
        }),
        Random(64));
-  // Pushes: of nobody, of nothing, far ahead. One of the wrong size is not among them: its lane may
-  // have it already, and answers it then without a look at its payload (server/shard_test).
+  // Pushes of an unknown virtual worker, without tokens, or far ahead. A push of the wrong size is
+  // not included: a lane that already has the push answers without checking the payload
+  // (server/shard/shard_test.cc).
   const auto push = [&](const auto& change) {
     return changed([&](WireHeader& h) {
       h.kind = MessageKind::kPush;
@@ -320,10 +322,10 @@ TEST_F(HostilePortTest, TheCoordinatorRefusesControlCallsThatMakeNoSense) {
   beat.set_node_id(status.nodes(0).node_id());
   beat.set_job(status.job() ^ 1);
   EXPECT_EQ(client_->Heartbeat(beat).status().code(), absl::StatusCode::kNotFound);
-  // More than is taken.
+  // Larger than the limit.
   beat.set_failure(std::string(kMaxControlMessageBytes + 1000, 'x'));
   EXPECT_FALSE(client_->Heartbeat(beat).ok());
-  // Little, that would be much if it were unpacked.
+  // Small when compressed, too large when decompressed.
   beat.set_job(status.job());
   beat.set_failure(std::string(8 << 20, 'x'));
   grpc::ClientContext context;

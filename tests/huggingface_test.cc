@@ -1,5 +1,6 @@
-// Models of Hugging Face in and out, through real processes, and jobs with tokenizers of files and
-// of their own.
+// SPDX-License-Identifier: Apache-2.0
+// Import and export of Hugging Face models with real processes, and jobs with given or trained
+// tokenizers.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +14,7 @@
 #include "checkpoint/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -25,7 +26,7 @@ using ::testing::Not;
 
 class HuggingFaceJobTest : public TugTest {
  protected:
-  // Settings that make the job's model that of the fixture.
+  // Settings that give the job the fixture's model.
   static Texts TinyModel() {
     return {"model.layers=2",        "model.width=24",          "model.heads=3",
             "model.mlp_width=40",    "model.context=32",        "model.vocabulary=258",
@@ -35,7 +36,7 @@ class HuggingFaceJobTest : public TugTest {
 
   static std::string Absolute(const std::string& runfile) { return fs::absolute(runfile).string(); }
 
-  // Whether deploy/compare/read_gpt2.py finds nothing wrong. True where there is no Python.
+  // Whether deploy/compare/read_gpt2.py finds no error. True without Python.
   bool PythonReads(const Texts& folders) const {
     if (std::system("python3 -c 'import json' >/dev/null 2>&1") != 0) return true;
     std::string command = "python3 " + Absolute("deploy/compare/read_gpt2.py");
@@ -43,7 +44,7 @@ class HuggingFaceJobTest : public TugTest {
     return std::system(command.c_str()) == 0;
   }
 
-  // A copy of the fixture whose last norm multiplies by `gain`.
+  // Copies the fixture and sets the weights of its last norm to `gain`.
   std::string WithGain(float gain) const {
     fs::remove_all(Path("changed"));
     fs::copy(tiny_, Path("changed"));
@@ -86,7 +87,7 @@ TEST_F(HuggingFaceJobTest, RoundTripThroughServersIsByteEqual) {
   EXPECT_TRUE(PythonReads({Path("trained")}));
   ExpectErrorLine(Run({"export", "--from", Path("run"), "--hf", Path("trained")}),
                   {Path("trained"), "name another one"});
-  // A trained model begins another job, as a folder and as a checkpoint.
+  // A trained model initialises another job, from a folder and from a checkpoint.
   Train("from_folder", TinyModel(), {"--init-from", Path("trained")});
   Train("from_run", TinyModel(), {"--init-from", Path("run")});
   for (const std::string run : {"from_folder", "from_run"}) {
@@ -114,7 +115,7 @@ TEST_F(HuggingFaceJobTest, WeightsThatAreNotFiniteAreRefused) {
   EXPECT_THAT(train.err(), AllOf(HasSubstr(folder), HasSubstr("element 0 of ln_f.weight is nan")));
 }
 
-// Weights that are finite, and logits that are not: no update can mend that.
+// Finite weights that give logits which are not finite: no update can fix that.
 TEST_F(HuggingFaceJobTest, ALossThatStaysNotFiniteIsAnErrorUnderEveryPolicy) {
   const std::string folder = WithGain(3e38f);
   for (const std::string policy : {"BSP", "SSP", "ASP"}) {
@@ -143,7 +144,7 @@ TEST_F(HuggingFaceJobTest, Gpt2TokenizerIsNeededOnceOnly) {
       Run({"sample", "--from", Path("run"), "--prompt", "The", "--tokens", "5"});
   EXPECT_EQ(sample.exit_code(), 0) << sample.err();
   EXPECT_EQ(Run({"eval", "--from", Path("run")}).exit_code(), 0);
-  // In its own folder, and branching off into another.
+  // Resumes in its own folder, then branches into another.
   const Process& again =
       Run(Texts{"train", job(), "--resume", Path("run")} + Set(settings + Texts{"train.steps=12"}));
   EXPECT_EQ(again.exit_code(), 0) << again.err();
@@ -162,7 +163,7 @@ TEST_F(HuggingFaceJobTest, SentencePiecesAreTrainedOnTheTextAndKept) {
       Run({"sample", "--from", Path("run"), "--prompt", "The", "--tokens", "5"});
   EXPECT_EQ(sample.exit_code(), 0) << sample.err();
   EXPECT_EQ(Run({"eval", "--from", Path("run"), "--data", Path("text.txt")}).exit_code(), 0);
-  // In its own folder, and branching off into another.
+  // Resumes in its own folder, then branches into another.
   const Process& again =
       Run(Texts{"train", job(), "--resume", Path("run")} + Set(settings + Texts{"train.steps=12"}));
   EXPECT_EQ(again.exit_code(), 0) << again.err();

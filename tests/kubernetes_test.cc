@@ -1,6 +1,7 @@
-// `tug launch --kubernetes`: what it writes is decoded by Kubernetes' own client (kubectl --local:
-// no cluster is asked), which fails on a value of another type, and leaves out a field that it does
-// not know. Skipped where there is no kubectl of version 1.25 or newer.
+// SPDX-License-Identifier: Apache-2.0
+// `tug launch --kubernetes`: kubectl decodes its output (--local: without a cluster), which fails
+// for a value of the wrong type and drops unknown fields. Skipped without kubectl of version 1.25
+// or newer.
 
 #include <filesystem>
 #include <string>
@@ -11,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 #include "yaml-cpp/yaml.h"
 
 namespace tug {
@@ -30,7 +31,7 @@ class KubernetesTest : public TugTest {
     EXPECT_EQ(process.exit_code(), 0) << process.err();
     return process.out();
   }
-  // All that we wrote is there in what kubectl has decoded; `where` names it.
+  // Expects all our fields in the object decoded by kubectl; `where` is the path for messages.
   static void ExpectKnown(const YAML::Node& ours, const Json& known, const std::string& where) {
     if (ours.IsMap()) {
       ASSERT_TRUE(known.is_object()) << where;
@@ -45,12 +46,12 @@ class KubernetesTest : public TugTest {
         ExpectKnown(ours[i], known[i], absl::StrCat(where, "[", i, "]"));
       }
     } else if (known.is_string() && !absl::StrContains(where, "resources") &&
-               !absl::StrContains(where, "sizeLimit") &&  // amounts are written in another way
+               !absl::StrContains(where, "sizeLimit") &&  // amounts are formatted differently
                !absl::EndsWith(where, ".image")) {
       EXPECT_EQ(ours.as<std::string>(), known.get<std::string>()) << where;
     }
   }
-  // kubectl decodes what it is to change.
+  // kubectl decodes an object when it changes it.
   void ExpectKubectlKnows(const std::string& text) {
     const YAML::Node object = YAML::Load(text);
     const auto kind = object["kind"].as<std::string>();

@@ -1,5 +1,5 @@
-// Models of lines from text to answer, and what evaluations decide: the best checkpoint, and the
-// end of a job that no longer improves.
+// SPDX-License-Identifier: Apache-2.0
+// Models of lines from text to prediction; selection of the best checkpoint, and early stopping.
 
 #include <algorithm>
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -95,7 +95,7 @@ TEST_F(LinesTest, RandomSamplesNeedNoText) {
               HasSubstr("accuracy 100.00% over 10 samples"));
 }
 
-// What an evaluation measures is what the checkpoint of its version holds.
+// An evaluation measures exactly the weights in the checkpoint of its version.
 TEST_F(LinesTest, TheBestCheckpointStaysAndHasTheLossOfItsEvaluation) {
   ASSERT_NO_FATAL_FAILURE(
       Train("run", kClassifier + Texts{"optimizer.learning_rate=0.3", "checkpoint.interval=10",
@@ -130,7 +130,7 @@ TEST_F(LinesTest, AJobThatNoLongerImprovesEndsEarlyAndCanGoOn) {
                                  HasSubstr("stopped early: "), HasSubstr("best evaluation: ")));
   EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("\"reason\":\"stopped early\",\"best_step\":"));
   EXPECT_GE(NewestCheckpoint("run"), 30u);
-  // It goes on, and knows that there was nothing better.
+  // The resumed job knows the best evaluation so far.
   Process& again = Start(Texts{"train", job(), "--resume", Path("run")} + Set(settings));
   ASSERT_TRUE(again.WaitForEnd(After(kPatience)));
   EXPECT_EQ(again.exit_code(), 0);

@@ -1,4 +1,5 @@
-// What processes say: lines for machines, and no more of them for more steps.
+// SPDX-License-Identifier: Apache-2.0
+// Logs of processes: machine-readable lines, whose number does not grow with the steps.
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -22,7 +23,7 @@ class LogTest : public TugTest {
   LogTest() { setenv("TUG_LOG_FORMAT", "json", /*overwrite=*/1); }
   ~LogTest() override { unsetenv("TUG_LOG_FORMAT"); }
 
-  // Of all processes of a run, each with the members that every line has.
+  // Lines of all processes of a run; checks the members that every line must have.
   std::vector<Json> LinesOf(const Process& train, const std::string& run) const {
     std::string text = train.err();
     for (const auto& log : std::filesystem::directory_iterator(Path(run + "/logs"))) {
@@ -39,7 +40,7 @@ class LogTest : public TugTest {
     return lines;
   }
 
-  // By level, of a run of so many steps.
+  // Number of lines by level in a run of `steps` steps.
   std::map<std::string, int> CountLines(const std::string& run, int steps) {
     Process& train =
         StartTraining(run, {absl::StrCat("train.steps=", steps), "checkpoint.interval=1000000",
@@ -55,7 +56,7 @@ class LogTest : public TugTest {
 TEST_F(LogTest, MoreStepsAreNoMoreLines) {
   std::map<std::string, int> few = CountLines("few", 20);
   std::map<std::string, int> many = CountLines("many", 600);
-  // Not equal: a busy machine delays a process, which then says so.
+  // Not equal: on a busy machine processes report delays.
   EXPECT_LE(many["info"], few["info"] + 10);
   EXPECT_GE(few["info"], 3);
   EXPECT_EQ(few["error"], 0);
@@ -71,7 +72,7 @@ TEST_F(LogTest, ErrorsAreLinesToo) {
   EXPECT_THAT(line["message"].get<std::string>(), testing::HasSubstr("nonsense"));
 }
 
-// As deployments leave a variable that nobody has set.
+// Deployments may set the variable to an empty value.
 TEST_F(LogTest, AnEmptyFormatIsNone) {
   setenv("TUG_LOG_FORMAT", "", /*overwrite=*/1);
   EXPECT_EQ(Run({"--version"}).exit_code(), 0);

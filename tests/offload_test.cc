@@ -1,5 +1,6 @@
-// placement.offload_dir: a server whose memory is too little for what its lanes hold trains all the
-// same, to the same bits, and leaves nothing in the folder, however it ends.
+// SPDX-License-Identifier: Apache-2.0
+// placement.offload_dir: a server with too little memory for its lanes' state still trains to the
+// same bits, and leaves no files in the folder, however it ends.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -13,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -35,10 +36,10 @@ const Texts kJob = {"cluster.servers=1",
                     "comm.segment_elements=65536",
                     "comm.partition_bytes=4194304",
                     "checkpoint.interval=0"};
-// Beyond what a server has when it has joined: what threads, messages and copies on their way take.
+// Memory limit beyond what a joined server uses: for threads, messages and copies in flight.
 constexpr uint64_t kRoomBytes = uint64_t{64} << 20;
 
-// "VmData" of /proc/PID/status: what RLIMIT_DATA bounds. Bytes.
+// "VmData" of /proc/PID/status in bytes, which RLIMIT_DATA limits.
 uint64_t DataBytes(pid_t pid) {
   std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
   uint64_t kilobytes = 0;
@@ -54,7 +55,7 @@ class OffloadTest : public DaemonTest {
 
   Texts Offloaded() const { return {absl::StrCat("placement.offload_dir=", Path("files"))}; }
 
-  // Until the server has joined, with its threads, and holds nothing yet.
+  // Returns when the server has joined and its threads run, before it holds any state.
   Process& StartTheServer(const Texts& settings) {
     StartCoordinator(kJob + settings);
     StartServers(1);
@@ -81,7 +82,7 @@ class OffloadTest : public DaemonTest {
       EXPECT_TRUE(process->WaitForEnd(After(kPatience)));
     }
   }
-  // The job ends with the bits of one in memory.
+  // The job ends with the bits of a job in memory.
   void ExpectSameEnd() {
     StartWorkers(1);
     ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience))) << coordinator().err();
@@ -105,7 +106,7 @@ TEST_F(OffloadTest, WithItTheJobEndsWithTheSameBits) {
   ExpectSameEnd();
 }
 
-// Where a control group bounds all memory, pages of files too.
+// A control group limits all memory, including pages of files.
 class GroupTest : public OffloadTest {
  protected:
   void SetUp() override {

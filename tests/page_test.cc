@@ -1,5 +1,6 @@
-// The live page of a real job, in a real browser; `skipped: no chromium` where there is none. With
-// TUG_SCREENSHOTS=FOLDER it leaves pictures there, for people to look at.
+// SPDX-License-Identifier: Apache-2.0
+// The live page of a real job in a real browser; `skipped: no chromium` without one. Saves
+// screenshots to the folder TUG_SCREENSHOTS, if set.
 
 #include <signal.h>
 
@@ -13,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "nlohmann/json.hpp"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -30,13 +31,13 @@ int Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-// A browser is many processes, and the machine may have none to spare.
+// A browser has many processes, and the machine may have no free cores.
 const absl::Duration kBrowserPatience = 2 * kPatience;
 constexpr char kChromium[] = "/usr/bin/chromium";
 
 class PageTest : public TugTest {
  protected:
-  // As the job's line says.
+  // Address of the live page in the job's output.
   static std::string UrlIn(const std::string& text) {
     const size_t at = text.find("http://127.0.0.1:");
     return at == std::string::npos ? "" : text.substr(at, text.find_first_of(" \n", at) - at);
@@ -46,7 +47,7 @@ class PageTest : public TugTest {
         << train.err();
     url_ = UrlIn(train.err());
   }
-  // What the browser shows after the page has polled for some seconds of its own time.
+  // Runs the browser, in whose virtual time the page polls for some seconds.
   Process& Browse(const Texts& arguments) {
     Process& browser = StartProgram(
         kChromium,
@@ -70,7 +71,7 @@ class PageTest : public TugTest {
   std::string url_;
 };
 
-// The straggler sleeps, and the others wait for it, so that there are cores for the browser.
+// The straggler sleeps and the others wait for it, which leaves cores for the browser.
 TEST_F(PageTest, ShowsAJobAndWhoIsLate) {
   if (!fs::exists(kChromium))
     GTEST_SKIP() << "skipped: no chromium; deploy/setup --tests installs it";
@@ -98,7 +99,7 @@ TEST_F(PageTest, ShowsAJobAndWhoIsLate) {
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
 }
 
-// Whoever looks sees the end, though the coordinator goes with it.
+// Clients see the end, although the page ends with the coordinator.
 TEST_F(PageTest, SaysThatTheJobHasEnded) {
   Process& train = StartTraining("run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForPage(train));
@@ -107,7 +108,7 @@ TEST_F(PageTest, SaysThatTheJobHasEnded) {
   nlohmann::json newest;
   bool told = false;
   const absl::Time deadline = After(kPatience);
-  // As often as the page does.
+  // Polls as often as the page does.
   for (auto reply = client.Get("/status.json"); reply && absl::Now() < deadline;
        reply = client.Get("/status.json")) {
     newest = nlohmann::json::parse(reply->body);

@@ -1,4 +1,5 @@
-// The same job under every placement of state: a parameter server, and ZeRO's stages, over shared
+// SPDX-License-Identifier: Apache-2.0
+// The same job under every placement of state (a parameter server, and ZeRO's stages), over shared
 // memory and over TCP, ends with the same bits. Real processes, 200 steps.
 
 #include <signal.h>
@@ -13,15 +14,15 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
 
 using ::testing::HasSubstr;
 
-// One micro-batch for each virtual worker.
+// One micro-batch per virtual worker.
 const Texts kJob = {"train.steps=200", "checkpoint.interval=200", "train.eval_interval=100",
                     "train.micro_batch=1"};
 
@@ -46,7 +47,7 @@ class PlacementTest : public TugTest {
     double pushed = 0;
     double pulled = 0;
   };
-  // Bytes of a worker in a step: the mean of steps in which there is no evaluation.
+  // Bytes per worker and step: the mean over steps without an evaluation nearby.
   Traffic TrafficOf(const std::string& run, int workers) const {
     std::ifstream file(Path(run) + "/metrics.jsonl");
     Traffic sum;
@@ -63,7 +64,7 @@ class PlacementTest : public TugTest {
     EXPECT_GT(steps, 100);
     return {sum.pushed / steps / workers, sum.pulled / steps / workers};
   }
-  // Bytes of the job's parameters as FP32.
+  // Size of the job's parameters in FP32.
   static double ParameterBytes(const CheckpointState& state) {
     double bytes = 0;
     for (const auto& [name, bits] : state.bits) {
@@ -71,7 +72,7 @@ class PlacementTest : public TugTest {
     }
     return bytes;
   }
-  // One server; then the same job placed in other ways.
+  // Compares a job on one server with the same job under other placements.
   void ExpectSameBits(const Texts& settings) {
     Train("servers", kJob + settings + Texts{"cluster.servers=1"});
     ASSERT_FALSE(HasFailure());
@@ -106,8 +107,9 @@ TEST_F(PlacementTest, ChangesNoBitWithTwoVirtualWorkersEachAndTwoMicroBatches) {
                   "comm.shared_memory=false"});
 }
 
-// P bytes of parameters: pushed once, and pulled once; with ZERO3 twice, but for what stays in the
-// window where the forward pass turns into the backward pass: the head (and the tied embedding).
+// P bytes of parameters are pushed once and pulled once per step; with ZERO3 pulled twice, except
+// for the weights in the window where forward turns into backward: the head (and the tied
+// embedding).
 TEST_F(PlacementTest, MovesTwiceTheParametersInAStepAndWithoutKeepingWeightsThreeTimes) {
   const Texts job = kJob + Texts{"train.global_batch=2", "comm.shared_memory=false",
                                  "model.tied_head=true", "model.layers=6", "comm.pull_format=FP32"};

@@ -1,16 +1,17 @@
-// Workers and servers that another launcher starts, which tells them by variables of the
-// environment what tug's own say by flags.
+// SPDX-License-Identifier: Apache-2.0
+// Workers and servers started by another launcher, which passes rank and address in environment
+// variables instead of flags.
 
 #include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/free_port.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/free_port.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr char kShell[] = "/bin/sh";
 constexpr char kEnv[] = "/usr/bin/env";
-// $1: tug, $2: port, $3: how many workers it says there are. As launchers do: the same command for
-// every rank; the servers are a group of their own.
+// $1: tug, $2: port, $3: claimed number of workers. Like other launchers, runs the same command for
+// every rank; the servers are a separate group.
 constexpr char kLauncher[] = R"sh(
   export MASTER_ADDR=127.0.0.1 MASTER_PORT=$2 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=2
   "$1" server & "$1" server &
@@ -36,7 +37,7 @@ class RankEnvironmentTest : public TugTest {
   Process& StartWith(const Texts& variables, const Texts& arguments) {
     return StartProgram(kEnv, variables + Texts{Tug()} + arguments);
   }
-  // At a port that the environment says.
+  // Starts a coordinator whose port comes from the environment.
   Process& StartCoordinator() {
     for (int attempt = 0;; ++attempt) {
       port_ = absl::StrCat(FreePort());
@@ -82,7 +83,7 @@ TEST_F(RankEnvironmentTest, RefusesAWorldOfAnotherSize) {
   EXPECT_TRUE(coordinator.WaitForEnd(After(kPatience))) << coordinator.err();
 }
 
-// What has told tug train its rank says nothing of the workers that it starts.
+// The rank variables of tug train itself do not apply to the workers it starts.
 TEST_F(RankEnvironmentTest, OfTugTrainIsNotThatOfItsWorkers) {
   Process& train = StartWith({"RANK=0", "WORLD_SIZE=3", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"},
                              {"train", job(), "--run-dir", Path("run"), "--set", "train.steps=10"});

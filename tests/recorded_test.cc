@@ -1,5 +1,6 @@
-// `sync.record: ORDER` and `tug replay` as a user has them: asynchronous runs whose order is not
-// known beforehand, computed again to the same bits.
+// SPDX-License-Identifier: Apache-2.0
+// `sync.record: ORDER` and `tug replay` as a user runs them: asynchronous runs, whose order is not
+// known beforehand, are recomputed to the same bits.
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -18,7 +19,7 @@ using ::testing::HasSubstr;
 
 class RecordedTest : public TugTest {
  protected:
-  // Four workers, two servers of two lanes, each push an update.
+  // Four workers and two servers of two lanes; each push is an update.
   static Texts Recorded(const Texts& more = {}) {
     return Texts{"sync.record=ORDER",         "sync.policy=ASP",   "cluster.workers=4",
                  "cluster.virtual_workers=4", "cluster.servers=2", "cluster.lanes_per_server=2"} +
@@ -58,8 +59,7 @@ TEST_F(RecordedTest, SoIsDelayCompensation) {
   ExpectSameBits("run");
 }
 
-// Over TCP, in partitions so small that a step leaves some out: what it does not pull is of no
-// version.
+// Over TCP with small partitions, a step skips some of them; partitions not pulled have no version.
 TEST_F(RecordedTest, SoIsAnEmbeddingThatIsExchangedByRows) {
   ASSERT_NO_FATAL_FAILURE(
       Train("run", Recorded({"comm.shared_memory=false", "model.tied_head=false",
@@ -82,7 +82,7 @@ TEST_F(RecordedTest, ADamagedLogIsFound) {
   ExpectErrorLine(Run({"replay", Path("run")}), {"lane"});
 }
 
-// A log that is sound, beside weights that are not what comes of it.
+// An intact log with weights that do not result from it.
 TEST_F(RecordedTest, OtherWeightsAreFoundAndNamed) {
   ASSERT_NO_FATAL_FAILURE(Train("run", Recorded()));
   ASSERT_NO_FATAL_FAILURE(Train("other", Recorded({"seed=2"})));

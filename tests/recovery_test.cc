@@ -1,5 +1,6 @@
-// A job one of whose processes is killed goes on by itself, and ends with the bits of a run that
-// was never disturbed. Real processes.
+// SPDX-License-Identifier: Apache-2.0
+// A job with a killed process continues by itself, and ends with the bits of an undisturbed run.
+// Real processes.
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -24,13 +25,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Long enough to be killed in, which slows it down and changes no bit.
+// Slows the job down enough to be killed in time; changes no bit.
 const Texts kLong = {"train.steps=300", "straggler.slowdown=4", "checkpoint.interval=20",
                      "train.eval_interval=100"};
 
 class RecoveryTest : public TugTest {
  protected:
-  // The result of the job, undisturbed.
+  // Result of the undisturbed job.
   CheckpointState Undisturbed(const Texts& settings = {}) {
     Train("undisturbed",
           Texts{"train.steps=300", "checkpoint.interval=20", "train.eval_interval=100"} + settings);
@@ -41,7 +42,7 @@ class RecoveryTest : public TugTest {
     EXPECT_TRUE(state.ok()) << state.status();
     return state.value_or(CheckpointState());
   }
-  // Lines of metrics.jsonl that say `what` of a step.
+  // Number of step lines in metrics.jsonl that contain `what`.
   size_t StepLines(const std::string& run, const std::string& what) const {
     std::ifstream file(Path(run) + "/metrics.jsonl");
     size_t count = 0;
@@ -50,7 +51,7 @@ class RecoveryTest : public TugTest {
     }
     return count;
   }
-  // SIGKILL of the newest process of a kind; then until `recovered`, whose time is printed.
+  // Kills the newest process of a kind, waits for `recovered`, and prints the time.
   void KillOne(Process& train, const std::string& kind, const std::string& run,
                const std::function<bool()>& recovered) {
     const std::vector<pid_t> pids = Pids(kind);
@@ -61,7 +62,7 @@ class RecoveryTest : public TugTest {
     std::cout << "killed a " << kind << " of " << run << ": recovered in "
               << absl::ToInt64Milliseconds(absl::Now() - begin) << " ms" << std::endl;
   }
-  // Whether five steps were made since `train` has missed somebody.
+  // Condition: five more steps were made after `train` reported a loss.
   std::function<bool()> FiveStepsMore(const Process& train, const std::string& run) const {
     return [this, &train, run, steps = size_t{0}]() mutable {
       if (!absl::StrContains(train.err(), "was lost")) return false;
@@ -74,8 +75,8 @@ class RecoveryTest : public TugTest {
     ASSERT_EQ(train.exit_code(), 0) << train.err();
     ExpectNobodyLeft();
   }
-  // A server is lost: the job goes back to its checkpoint, and ends with the bits of an undisturbed
-  // one. What it said.
+  // Loses a server: the job rolls back to its checkpoint, and ends with the bits of an undisturbed
+  // run. Returns its stderr.
   std::string ExpectSameBitsAfterRollback(const Texts& settings) {
     const CheckpointState expected = Undisturbed(settings);
     if (HasFailure()) return "";
@@ -94,7 +95,7 @@ class RecoveryTest : public TugTest {
   }
 };
 
-// A server that comes for a lost one is asked to leave while the job waits for a further one.
+// A server that replaces a lost one is asked to leave while the job waits for another.
 TEST_F(RecoveryTest, AServerThatLeavesAJobThatWaitsForItIsReplaced) {
   const CheckpointState expected = Undisturbed();
   ASSERT_FALSE(HasFailure());
@@ -143,13 +144,13 @@ TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
   }
 }
 
-// A drive that is unmounted, a file that grows: the job has its tokens.
+// The text may be on an unmounted drive, or a growing file: the run folder has the tokens.
 TEST_F(RecoveryTest, AWorkerIsReplacedWhoseTextIsGoneOrHasChanged) {
   const std::string text = ReadText(Path("text.txt"));
   for (const std::string change : {"gone", "changed"}) {
     SCOPED_TRACE(change);
     Write(change + ".txt", text);
-    // No step is made before another worker has taken the place of the one that is lost.
+    // With WAIT, no step is made before another worker has replaced the lost one.
     Process& train = StartTraining(
         change, kLong + Texts{"data.path=" + change + ".txt", "fault.on_worker_loss=WAIT"});
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, change, 20));

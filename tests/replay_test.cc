@@ -1,4 +1,5 @@
-// `compute: REPLAY`: workers that sleep through a profile and exchange real bytes.
+// SPDX-License-Identifier: Apache-2.0
+// `compute: REPLAY`: workers that sleep as long as a profile says and exchange real bytes.
 
 #include <filesystem>
 #include <string>
@@ -8,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -21,8 +22,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kSteps = 10;
-constexpr double kStepMs = 40;                      // compute of the profile below
-constexpr uint64_t kBytesOfStep = 2 * 4 * 103'000;  // of two workers
+constexpr double kStepMs = 40;                      // compute time of the profile below
+constexpr uint64_t kBytesOfStep = 2 * 4 * 103'000;  // pushed by two workers
 
 constexpr char kProfile[] = R"(
 name: "late"
@@ -49,7 +50,7 @@ train { steps: )",
                                         kSteps, " }"));
   }
 
-  // The error of a job, which leaves nothing behind.
+  // Expects the error of a refused job, and that it leaves nothing behind.
   void ExpectRefused(const Texts& settings, const Texts& parts) {
     const Process& train = Run(Texts{"train", job(), "--run-dir", Path("refused")} + Set(settings));
     ExpectErrorLine(train, parts);
@@ -86,7 +87,7 @@ TEST_F(ReplayTest, EndsTakesTheTimeOfTheProfileMovesItsBytesAndSaysReplay) {
   }
   EXPECT_EQ(steps, kSteps);
   EXPECT_THAT(notices, HasSubstr("replay of late"));
-  // What the last step pushed may leave after its report.
+  // Pushes of the last step may be sent after its report.
   EXPECT_GE(pushed_bytes, (kSteps - 1) * kBytesOfStep);
   EXPECT_LE(pushed_bytes, kSteps * kBytesOfStep);
 }
@@ -101,7 +102,7 @@ TEST_F(ReplayTest, GivesTheSameBitsInOneProcessAndInTwoAndResumes) {
                 {"replay.time_scale=0.1", "optimizer.decay_steps=10", "optimizer.warmup_steps=1"});
 }
 
-// Hosts without the file.
+// The other hosts do not have the profile.
 TEST_F(ReplayTest, OnlyTheCoordinatorReadsTheProfile) {
   ASSERT_NO_FATAL_FAILURE(StartCoordinator({}));
   fs::remove(Path("late.textproto"));

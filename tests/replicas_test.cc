@@ -1,6 +1,7 @@
-// With two copies of every segment a job goes on whoever is lost, one at a time: it never goes
-// back, and ends with the bits of a run that was never disturbed. Real processes; the times are
-// printed, not judged.
+// SPDX-License-Identifier: Apache-2.0
+// With two replicas of every segment, a job survives the loss of any one process at a time: it
+// never rolls back, and ends with the bits of an undisturbed run. Real processes; times are
+// printed, not checked.
 
 #include <signal.h>
 
@@ -15,12 +16,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/run_folder.h"
+#include "control/control_client.h"
+#include "coordinator/observe/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/control_client.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -32,7 +33,7 @@ const Texts kReplicas = {"sync.replicas=2", "straggler.slowdown=4", "fault.failu
 
 class ReplicasTest : public DaemonTest {
  protected:
-  // What the coordinator of a run says; nothing while there is none.
+  // Status of a run's coordinator; an error while there is none.
   absl::StatusOr<StatusReply> Status(const std::string& run) {
     const absl::StatusOr<CoordinatorAddress> address = ReadCoordinatorAddress(Path(run));
     if (!address.ok()) return address.status();
@@ -44,21 +45,21 @@ class ReplicasTest : public DaemonTest {
     }
     return client_->Status();
   }
-  // Everyone is there, and every segment twice.
+  // Whether all nodes have joined and every segment has two copies.
   bool IsWhole(const std::string& run, int nodes) {
     const absl::StatusOr<StatusReply> status = Status(run);
     return status.ok() && status->phase() == RUNNING && status->nodes_size() == nodes &&
            status->segments_at_risk() == 0;
   }
-  // Of a subcommand, an id of a living process: not the newest one, since who dies young again and
-  // again ends the job.
+  // Pid of a living process of a subcommand. Not the newest one: repeated crashes soon after a
+  // start end the job.
   pid_t Any(const std::string& kind) {
     const std::vector<pid_t> pids = Pids(kind);
     EXPECT_FALSE(pids.empty()) << kind;
     if (pids.empty()) return -1;
     return pids[random_() % std::max<size_t>(1, pids.size() - 1)];
   }
-  // Lines of metrics.jsonl that are steps.
+  // Number of step lines in metrics.jsonl that contain `what`.
   size_t StepLines(const std::string& run, const std::string& what) const {
     std::ifstream file(Path(run) + "/metrics.jsonl");
     size_t count = 0;
@@ -67,7 +68,7 @@ class ReplicasTest : public DaemonTest {
     }
     return count;
   }
-  // Until there are steps after those of now; the time is printed.
+  // Waits for five more steps and prints the time.
   void WaitForMoreSteps(Process& job, const std::string& run, const std::string& after) {
     const absl::Time begin = absl::Now();
     const size_t steps = StepLines(run, "");
@@ -78,7 +79,7 @@ class ReplicasTest : public DaemonTest {
               << absl::ToInt64Milliseconds(absl::Now() - begin) << " ms" << std::endl;
   }
 
-  // It is stopped now, has never gone back to a checkpoint, and has the bits of an undisturbed one.
+  // Stops the job; expects that it never rolled back and has the bits of an undisturbed run.
   void ExpectNothingLost(Process& job, const std::string& run) {
     ASSERT_EQ(Run({"stop", Path(run)}).exit_code(), 0);
     ASSERT_TRUE(job.WaitForEnd(After(kPatience))) << job.err();

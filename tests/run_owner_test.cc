@@ -1,13 +1,14 @@
-// A run folder has one owner: who is refused there changes nothing, and a command that names the
+// SPDX-License-Identifier: Apache-2.0
+// A run folder has one owner: a refused process changes nothing there, and a command that names the
 // folder reaches no other job. Real processes.
 
 #include <signal.h>
 
 #include <string>
 
-#include "coordinator/run_folder.h"
+#include "coordinator/observe/run_folder.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {

@@ -1,14 +1,15 @@
-// Bytes on their way are bounded: real processes over TCP with little credit both ways, and more
-// weights than that.
+// SPDX-License-Identifier: Apache-2.0
+// Bytes in flight are bounded: real processes over TCP with less credit than weights in each
+// direction.
 
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "control/control_client.h"
 #include "gtest/gtest.h"
-#include "proto/control_client.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -22,7 +23,7 @@ TEST_P(SchedulingTest, HoldsBytesInSocketsAndQueuesBelowTheCredit) {
   ASSERT_NO_FATAL_FAILURE(
       StartJob(Endless() + Texts{"comm.shared_memory=false", "comm.segment_elements=4096",
                                  "comm.partition_bytes=16384", "comm.credit_bytes=32768",
-                                 // Of each of two lanes: a partition.
+                                 // Each of the two lanes gets half: one partition.
                                  "comm.pull_credit_bytes=32768",
                                  std::string("comm.scheduler=") + GetParam()}));
   auto client = ControlClient::Connect(address(), kPatience);

@@ -1,6 +1,7 @@
-// Who may take part in a job: the same bits under each security.mode; and while a job trains,
-// strangers without keys, with other keys, of another version, and bytes of no protocol at all are
-// refused, with a line on both sides, and change nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Access to a job: each security.mode gives the same bits; and while a job trains, peers without
+// keys, with other keys or of another version, and bytes of no known protocol, are refused with a
+// line on both sides, and change nothing.
 
 #include <sys/stat.h>
 
@@ -14,14 +15,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "control/control_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/control_client.h"
 #include "proto/wire.h"
 #include "security/key_file.h"
-#include "tests/hostile_peer.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/hostile_peer.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -40,19 +41,19 @@ class SecurityTest : public DaemonTest {
     DaemonTest::TearDown();
   }
 
-  // A new key file of the test's folder.
+  // Makes a key file in the test's folder; returns its path.
   std::string MakeKeys(const std::string& name, SecurityConfig::Mode mode) {
     const Process& made = Run({"keys", Path(name), "--mode", ModeName(mode)});
     EXPECT_EQ(made.exit_code(), 0) << made.err();
     return Path(name);
   }
-  // What processes find that are started from now on.
+  // Passes the key file to processes started from now on.
   static void GiveKeys(const std::string& path) { setenv(kKeysVariable, path.c_str(), 1); }
   static Texts ModeSetting(SecurityConfig::Mode mode) {
     return {absl::StrCat("security.mode=", SecurityConfig::Mode_Name(mode))};
   }
 
-  // Files of a folder that have `secret`, by path.
+  // Files of a folder that contain `secret`.
   static Texts FilesWith(const std::string& folder, const std::string& secret) {
     Texts found;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -77,8 +78,8 @@ TEST_F(SecurityTest, EveryModeTrainsToTheSameBits) {
   }
 }
 
-// Of a local job: made by tug, in its run folder, where tug status finds them, and whoever replaces
-// what is killed.
+// Keys of a local job: tug makes them in its run folder, where tug status and replacements of
+// killed processes find them.
 TEST_F(SecurityTest, KeysThatAreMadeOutliveWhatIsKilled) {
   Process& train = StartTraining("run", Endless() + ModeSetting(SecurityConfig::CURVE) +
                                             Texts{"comm.shared_memory=false", "sync.replicas=2"});
@@ -102,7 +103,7 @@ TEST_F(SecurityTest, KeysThatAreMadeOutliveWhatIsKilled) {
     };
     ASSERT_TRUE(train.WaitUntil(replaced, After(kPatience))) << train.err();
     const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
-    // By then each node has had time to open its call again, whose end tells of its death at once.
+    // By then each node has had time to reopen its call, whose end reports a death at once.
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", steps + 100));
   }
   for (const FoundProcess& process : FindProcesses(test_id())) {
@@ -150,7 +151,7 @@ TEST_F(SecurityTest, SaysWhatIsMissing) {
   EXPECT_FALSE(fs::exists(Path("run")));
 }
 
-// While a job trains.
+// Peers without valid keys, while a job trains.
 class StrangerTest : public SecurityTest,
                      public ::testing::WithParamInterface<SecurityConfig::Mode> {
  protected:
@@ -172,8 +173,8 @@ class StrangerTest : public SecurityTest,
     ASSERT_FALSE(lanes_.empty());
   }
 
-  // `tug command...` of the job, all at once: both sides say why, and the strangers have learnt
-  // nothing.
+  // Starts these `tug` commands for the job, concurrently: both sides report the reason, and the
+  // refused processes learn nothing.
   void ExpectRefused(const std::vector<Texts>& commands, const Texts& told,
                      const std::string& noted) {
     std::vector<Process*> strangers;
@@ -191,7 +192,7 @@ class StrangerTest : public SecurityTest,
     const auto said = [&] { return absl::StrContains(process.err(), noted); };
     EXPECT_TRUE(process.WaitUntil(said, After(kPatience))) << noted << " in:\n" << process.err();
   }
-  // By some lane.
+  // Expects the text in the stderr of some node.
   void ExpectNotedByALane(const std::string& noted) {
     const auto said = [&] {
       for (const Process* node : nodes_) {
@@ -203,7 +204,7 @@ class StrangerTest : public SecurityTest,
                                                                  << nodes_[0]->err();
   }
 
-  // The job is stopped; its weights are those of a quiet one without keys.
+  // Stops the job; its weights equal those of an undisturbed job without keys.
   void ExpectUnharmed() {
     ASSERT_FALSE(coordinator().WaitForEnd(absl::Now())) << coordinator().err();
     const uint64_t step = client_->Status().value().step();
@@ -273,7 +274,7 @@ TEST_P(StrangerTest, WhatKnocksAtThePortsIsRefusedAndTheJobUnharmed) {
   std::vector<std::unique_ptr<RawConnection>> silent;
   std::vector<std::unique_ptr<FramePeer>> peers;
   for (const std::string& lane : lanes_) {
-    // A peer of today's version, without keys, whose pull would be answered.
+    // A peer of the current version without keys; its pull would otherwise be answered.
     peers.push_back(std::make_unique<FramePeer>(lane, WorkerPeer(4711)));
     WireHeader pull;
     pull.kind = MessageKind::kPull;

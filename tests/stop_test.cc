@@ -1,5 +1,6 @@
-// A job that is told to end, by a signal or by `tug stop`: it finishes the step, writes a
-// checkpoint, and goes on from there with the same bits. Real processes, endless jobs.
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that are stopped by a signal or by `tug stop`: the job finishes the step, writes a
+// checkpoint, and resumes from it with the same bits. Real processes, endless jobs.
 
 #include <signal.h>
 
@@ -9,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -87,14 +88,13 @@ TEST_F(StopTest, AnInterruptBeforeAllNodesAreThereEndsTheJob) {
   ExpectNobodyLeft();
 }
 
-// Every instant between start and the first steps may be the one at which a person changes their
-// mind.
+// The user may interrupt at any instant between the start and the first steps.
 TEST_F(StopTest, AnInterruptAtAnyInstantOfTheStartEndsTheJob) {
   for (int delay_ms = 0; delay_ms <= 400; delay_ms += 100) {
     SCOPED_TRACE(absl::StrCat(delay_ms, " ms"));
     Process& train = StartTraining(absl::StrCat("run-", delay_ms), Endless());
     const absl::Time when = After(absl::Milliseconds(delay_ms));
-    // Past the program's own start, so that the interrupt is its to handle.
+    // After the program's own start, so that it handles the interrupt itself.
     ASSERT_TRUE(train.WaitUntil([&] { return !Pids("coordinator").empty(); }, After(kPatience)));
     train.WaitForEnd(when);
     train.Signal(SIGINT);
@@ -108,10 +108,10 @@ TEST_F(StopTest, ASecondInterruptEndsALocalJobAtOnce) {
   Process& train = StartTraining("run", Endless() + Texts{"fault.heartbeat_ms=1000"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   train.Signal(SIGINT);
-  // The first has been taken when it has been answered; a step and a heartbeat must still pass.
+  // The reply shows that the first one was received; the job still needs a step and a heartbeat.
   ASSERT_TRUE(train.WaitUntil(
       [&] { return train.err().find("stopping after") != std::string::npos; }, After(kPatience)));
-  for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
+  for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it handles no signal
   ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
   ExpectErrorLine(train, {"interrupted twice"});
   ExpectNobodyLeft();
@@ -123,7 +123,7 @@ TEST_F(StopTest, AJobThatIsEndedAtOnceNamesTheCommandThatResumesIt) {
   const Texts settings = Set(Endless() + Texts{"checkpoint.interval=5"});
   Process& train = Start(Texts{"train", file, "--run-dir", Path("run")} + settings);
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
-  for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
+  for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it handles no signal
   train.Signal(SIGINT);
   ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
   ExpectErrorLine(

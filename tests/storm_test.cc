@@ -1,13 +1,13 @@
-// Eight workers push and pull small partitions through two lanes as fast as they can, all of it in
-// one process, so that sanitizers see every thread: clients and their threads, lanes, libzmq's.
-// What is pulled must be the same for all workers, version by version, whatever happened on its
-// way; memory must stay where it is.
+// SPDX-License-Identifier: Apache-2.0
+// Eight workers push and pull small partitions through two lanes as fast as they can, in a single
+// process, so that sanitizers see every thread: clients and their threads, lanes, libzmq's. All
+// workers must pull the same weights in every version, and memory must not grow.
 //
 //   bazel test //tests:storm_test
 //   bazel run --config=tsan //tests:storm_test -- --operations=1000000
 //   bazel run //tests:storm_test -- --seconds=600        # a soak: prints memory every 10 s
 //
-// An operation is one partition of one worker, pushed and pulled.
+// An operation is the push and pull of one partition by one worker.
 
 #include <malloc.h>
 #include <xxhash.h>
@@ -29,10 +29,10 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "base/large_blocks.h"
-#include "cli/bench_job.h"
+#include "base/memory/large_blocks.h"
+#include "bench/bench_job.h"
+#include "blocks/view_lanes.h"
 #include "exchange/client.h"
-#include "exchange/view_lanes.h"
 #include "gtest/gtest.h"
 #include "server/lane.h"
 #include "transport/open_transport.h"
@@ -45,11 +45,11 @@ constexpr uint32_t kBlocks = 64;
 constexpr uint32_t kFirstWorkerNode = 100;
 constexpr absl::Duration kSample = absl::Seconds(10);
 
-// Set by main.
-uint64_t operations = 40'000;  // in all, of each test
-double soak_seconds = 0;       // instead of a number of operations
+// Set from the command line.
+uint64_t operations = 40'000;  // total per test
+double soak_seconds = 0;       // if not 0: duration, instead of a number of operations
 
-// Memory that this process has resident, all kinds, MiB.
+// Resident memory of this process, MiB.
 double ResidentMib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -58,13 +58,13 @@ double ResidentMib() {
   return 0;
 }
 
-// What of it the allocator has given out: resident memory that grows without it is fragments.
+// Memory allocated from the C library, MiB: if only resident memory grows, it is fragmentation.
 double InUseMib() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
-// What the first worker to see (block, version) saw; all others must see the same.
+// Hash of the weights that the first worker saw, by (block, version); all others must see the same.
 class Witness {
  public:
   void Saw(uint32_t block, uint64_t version, uint64_t hash) {
@@ -80,7 +80,7 @@ class Witness {
     uint64_t hash = 0;
   };
   absl::Mutex mutex_;
-  // Nobody is two versions ahead of anybody.
+  // No worker is two versions ahead of another.
   std::array<std::array<Seen, 2>, kBlocks> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -115,7 +115,7 @@ class StormWorker {
     }
   }
 
-  // What this worker has pushed is in `version`: nobody waits for it any more when it leaves.
+  // Waits until `version` includes this worker's pushes: then no other worker waits for it.
   void Finish(uint64_t version) {
     for (uint32_t block = 0; block < kBlocks; ++block) {
       const auto pulled = client_->WaitPulled(block, version);
@@ -159,8 +159,7 @@ class StormWorker {
   std::unique_ptr<ExchangeClient> client_;
 };
 
-// Says when a soak is over, and that memory is flat: what it needs it has after a tenth of the
-// time.
+// Ends a soak, and checks that memory stays flat after a tenth of the time.
 class Soak {
  public:
   bool Over() {
@@ -210,7 +209,7 @@ void Storm(const std::string& transport) {
   Soak soak;
   const bool soaking = soak_seconds > 0;
   const uint64_t clocks = operations / (kWorkers * kBlocks) + 1;
-  // Worker 0 says how far everybody goes; the others are at most a step away.
+  // Worker 0 sets the last clock for all; the others are at most one step away.
   std::atomic<uint64_t> last_clock = soaking ? ~uint64_t{0} : clocks - 1;
   std::atomic<uint64_t> done = 0;
   std::vector<std::thread> threads;

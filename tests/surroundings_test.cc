@@ -1,5 +1,6 @@
-// What surrounds a launcher: how whoever started it left signals and limits, and what others delete
-// while its job runs. Real processes.
+// SPDX-License-Identifier: Apache-2.0
+// Environment of a launcher: inherited signal dispositions and limits, and files deleted while its
+// job runs. Real processes.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -26,7 +27,7 @@ class SurroundingsTest : public TugTest {
   }
 };
 
-// A service or a scheduler that never asks how its children ended.
+// Such as a service or a scheduler that does not wait for its children.
 TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
   Process& train = StartIgnoring(SIGCHLD, TrainArguments("run", Endless()));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
@@ -34,8 +35,7 @@ TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
   ExpectEndsInOrder(train, "run");
 }
 
-// As a batch system limits it (ulimit -f): enough for the run's files, too little for shared
-// memory.
+// A batch system's limit (ulimit -f): enough for the run's files, too little for shared memory.
 TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
   Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_FSIZE, 1'000'000);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
@@ -44,7 +44,7 @@ TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Too little for the threads that answer calls, of which gRPC says nothing.
+// Too little for the threads that serve calls; gRPC does not report that.
 TEST_F(SurroundingsTest, ALackOfAddressSpaceEndsAJobWithTheRemedy) {
   Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_AS, 300'000'000);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
@@ -60,7 +60,7 @@ TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheLogsWereDeleted) {
   ExpectEndsInOrder(train, "run");
 }
 
-// A build, or an upgrade.
+// As by a build or an upgrade.
 TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheProgramWasDeletedOrReplaced) {
   for (const std::string run : {"deleted", "replaced"}) {
     SCOPED_TRACE(run);
@@ -81,7 +81,7 @@ TEST_F(SurroundingsTest, ASecondInterruptCountsAfterTheWallClockWasSetBack) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   const std::vector<pid_t> coordinators = Pids("coordinator");
   ASSERT_EQ(coordinators.size(), 1u);
-  kill(coordinators[0], SIGSTOP);  // it obeys nobody
+  kill(coordinators[0], SIGSTOP);  // it handles no signal
   train.Signal(SIGINT);
   const auto passed_on = [&] { return IsPending(coordinators[0], SIGINT); };
   ASSERT_TRUE(train.WaitUntil(passed_on, After(kPatience))) << train.err();
@@ -90,8 +90,7 @@ TEST_F(SurroundingsTest, ASecondInterruptCountsAfterTheWallClockWasSetBack) {
   ExpectErrorLine(train, {"interrupted twice"});
 }
 
-// The straggler sleeps, and a worker that is stopped is found by its silence: neither takes an
-// hour.
+// The straggler's sleep and the timeout of a stopped worker must not take an hour.
 TEST_F(SurroundingsTest, AJobStandsStillForNoStepOfTheWallClock) {
   if (!GiveWallClockAhead()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
   Process& train = StartTraining(
@@ -102,7 +101,7 @@ TEST_F(SurroundingsTest, AJobStandsStillForNoStepOfTheWallClock) {
   kill(workers[0], SIGSTOP);
   const auto is_lost = [&] { return absl::StrContains(train.err(), "no heartbeat for"); };
   EXPECT_TRUE(train.WaitUntil(is_lost, After(kPatience))) << train.err();
-  kill(workers[0], SIGKILL);  // another one takes its place
+  kill(workers[0], SIGKILL);  // a replacement is started
   const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", steps + 5));
   ExpectEndsInOrder(train, "run");

@@ -1,5 +1,6 @@
-// Every sync policy with real processes: trains to the end, ends in order when it is told to, and
-// goes on from its checkpoint.
+// SPDX-License-Identifier: Apache-2.0
+// Every sync policy with real processes: trains to the end, stops in order when told to, and
+// resumes from its checkpoint.
 
 #include <signal.h>
 
@@ -8,22 +9,22 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Four virtual workers, so that one process carries two.
+// Four virtual workers, so that one worker runs two.
 const Texts kFour = {"cluster.virtual_workers=4", "cluster.workers=3"};
 
 class SyncTest : public TugTest, public ::testing::WithParamInterface<Kind> {
  protected:
   Texts settings() const { return kFour + GetParam().settings; }
-  // What the run learned over `steps` steps: every step has a loss, and the last evaluation is
-  // better than chance over the letters of the text (about 3.3 nats).
+  // Every step after `first`, up to `steps`, has a loss, and the last evaluation is better than
+  // chance over the letters of the text (about 3.3 nats).
   void ExpectLearned(const std::string& run, uint64_t first, uint64_t steps) const {
     const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
     ASSERT_TRUE(losses.ok()) << losses.status();
@@ -63,7 +64,7 @@ TEST_P(SyncTest, EndsInOrderWhenToldToAndGoesOnFromItsCheckpoint) {
   EXPECT_EQ(NewestCheckpoint("run"), from + 20);
 }
 
-// A checkpoint in the midst of a run, where virtual workers are at clocks of their own.
+// A checkpoint in the middle of a run, when virtual workers are at different clocks.
 TEST_P(SyncTest, GoesOnFromACheckpointOfARunThatWasKilled) {
   Process& train = StartTraining("run", Endless() + Texts{"checkpoint.interval=7"} + settings());
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
@@ -79,7 +80,7 @@ TEST_P(SyncTest, GoesOnFromACheckpointOfARunThatWasKilled) {
   EXPECT_EQ(NewestCheckpoint("run"), from + 20);
 }
 
-// Nobody to wait for, nobody to be behind: every policy is the same.
+// With a single virtual worker nothing waits and nothing is stale: all policies are equivalent.
 class Alone : public TugTest {};
 
 TEST_F(Alone, OneVirtualWorkerGetsTheBitsOfBspUnderEveryPolicy) {
@@ -94,7 +95,7 @@ TEST_F(Alone, OneVirtualWorkerGetsTheBitsOfBspUnderEveryPolicy) {
   }
 }
 
-// It is the worker that clips where pushes are updates: by the same norm, in other roundings.
+// Where pushes are updates, the worker clips: by the same norm, with different rounding.
 TEST_F(Alone, ClippingInTheWorkerIsThatOfTheLanes) {
   for (const std::string clip : {"GLOBAL", "PER_BLOCK"}) {
     SCOPED_TRACE(clip);

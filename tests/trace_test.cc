@@ -1,5 +1,6 @@
-// `tug train --trace` as real processes: two workers, two servers. The timeline is whole, its
-// clocks agree, its figures add up, and nothing of it changes a bit of the result.
+// SPDX-License-Identifier: Apache-2.0
+// `tug train --trace` with real processes: two workers, two servers. The timeline is complete, its
+// clocks agree, its figures add up, and tracing changes no bit of the result.
 
 #include <algorithm>
 #include <filesystem>
@@ -14,8 +15,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -35,7 +36,7 @@ struct Span {
 
 class TraceTest : public TugTest {
  protected:
-  // Of a run with these settings, which must leave one.
+  // The trace of a run, which must exist.
   Json TraceOf(const std::string& run) {
     std::ifstream file(Path(run) + "/trace.json");
     Json trace = Json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -43,7 +44,7 @@ class TraceTest : public TugTest {
     return trace.is_object() ? trace : Json({{"traceEvents", Json::array()}, {"steps", {}}});
   }
 
-  // In the order of the file.
+  // Spans by track, in file order.
   static std::map<Track, std::vector<Span>> SpansOf(const Json& trace) {
     std::map<Track, std::vector<Span>> spans;
     for (const Json& event : trace["traceEvents"]) {
@@ -56,7 +57,7 @@ class TraceTest : public TugTest {
     return spans;
   }
 
-  // Largest difference between two nodes' clocks, by their own bounds.
+  // Upper bound on the difference of two nodes' clocks.
   static double ClockErrorOf(const Json& trace) {
     double most = 0;
     for (const Json& error : trace["otherData"]["clock_error_us"]) {
@@ -108,7 +109,7 @@ class TraceTest : public TugTest {
     }
   }
 
-  // An arrow for every push. (Where clocks disagree about the order it leaves a server out.)
+  // Every push has an arrow. (The arrow skips a server if clocks disagree about the order.)
   static void ExpectArrowsFollowTheGradient(const Json& trace) {
     std::map<uint64_t, std::vector<Json>> arrows;
     int pushes = 0;
@@ -127,11 +128,11 @@ class TraceTest : public TugTest {
     }
   }
 
-  // A push ends when its answer is here, and the answer comes after the sum: by more than the
-  // clocks can be wrong, never the other way round.
+  // A push ends when its reply arrives, after the sum has ended: their times may be reversed by at
+  // most the clock error.
   static void ExpectSumsWithinPushes(const Json& trace) {
     const double error = ClockErrorOf(trace);
-    using Key = std::vector<int64_t>;  // worker, name of the block in the span, segment, step, ...
+    using Key = std::vector<int64_t>;  // worker, first segment, step, virtual worker
     std::map<std::pair<std::string, Key>, Span> pushes;
     int compared = 0;
     const auto key = [](const Json& event, const Json& worker) {
@@ -160,8 +161,8 @@ class TraceTest : public TugTest {
 
   static void ExpectFiguresAddUp(const Json& trace, int first, int last) {
     std::map<uint32_t, std::set<int>> steps;
-    // Not of each step: one of less than a millisecond, whose weights came early, can be over
-    // before the exchange's thread takes what it pushed.
+    // Summed over the steps: a step of less than a millisecond whose weights came early can end
+    // before the exchange's thread handles its pushes.
     std::map<uint32_t, double> communication;
     for (const Json& step : trace["steps"]) {
       steps[step["node"].get<uint32_t>()].insert(step["step"].get<int>());
@@ -220,7 +221,7 @@ TEST_F(TraceTest, ShowsAllNodesOnOneClockAndChangesNoBit) {
   }
 }
 
-// Nobody takes another step after the last one: what was recorded is fetched before the job ends.
+// No step follows the last one: its events are collected before the job ends.
 TEST_F(TraceTest, HasTheLastStepOfAJobAndThatOfAResumedOne) {
   const Texts settings = {"cluster.virtual_workers=4"};
   ASSERT_NO_FATAL_FAILURE(Train("run", settings, {"--trace-steps", "49..50"}));

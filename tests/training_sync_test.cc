@@ -1,5 +1,5 @@
-// A worker's steps under every policy of sync, with a lane as it is: what is pushed, reported, and
-// left behind.
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a worker under every sync policy, with a real lane: pushes, reports, and final weights.
 
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "exchange/runs.h"
-#include "proto/sync_mode.h"
-#include "server/shard.h"
+#include "blocks/runs.h"
+#include "config/sync_mode.h"
+#include "server/shard/shard.h"
 #include "transport/answering_transport.h"
 #include "worker/training_loop.h"
 #include "worker/training_rig.h"
@@ -33,18 +33,18 @@ constexpr uint32_t kBackups = 1;
 constexpr PeerId kWorker = WorkerPeer(1);
 constexpr PeerId kOtherWorker = WorkerPeer(2);
 
-// A block's gradient of a virtual worker, as it went over the wire.
+// Gradient of a block and virtual worker, as received by the lane.
 struct Pushed {
   uint64_t tokens = 0;
   double sum_of_squares = 0;
   bool all_nan = true;
-  bool rows = false;  // some partition of it
+  bool rows = false;  // some partition was sent as rows
 };
 using PushOf = std::tuple<uint64_t, uint32_t, uint32_t>;  // clock, virtual worker, block
 
 struct Outcome {
   std::vector<std::vector<float>> weights;  // by segment
-  std::set<uint64_t> versions;              // of segments, at the end
+  std::set<uint64_t> versions;              // of all segments, at the end
   ShardCounters lane;
   ExchangeCounters exchange;
   std::map<PushOf, Pushed> pushes;
@@ -52,10 +52,10 @@ struct Outcome {
   std::vector<EvalReport> evals;
 };
 
-// A lane that answers inside the transport of the one worker, which it shares no memory with.
+// A lane inside the transport of the only worker, without shared memory.
 class LaneTransport final : public AnsweringTransport {
  public:
-  // Called with what the worker sends, before the lane has it.
+  // Called with each message of the worker before the lane gets it.
   using Hook = std::function<void(LaneTransport&, const WireHeader&)>;
 
   LaneTransport(const JobConfig& config, const SegmentTable& table, Hook hook, Outcome& outcome)
@@ -90,14 +90,14 @@ class LaneTransport final : public AnsweringTransport {
     outcome_.lane = shard_.counters();
   }
 
-  // By block, how many segments it has.
+  // Number of segments by block.
   std::map<uint32_t, uint32_t> Blocks() const {
     std::map<uint32_t, uint32_t> blocks;
     for (uint32_t id = 0; id < table_.size(); ++id) ++blocks[table_.segment(id).block];
     return blocks;
   }
   std::span<float> weights(uint32_t segment) { return shard_.weights(segment); }
-  // Zeros, of somebody else, for the range and the clock of `like`.
+  // Pushes zeros from another worker, for the range and the clock of `like`.
   void PushOfOther(WireHeader like, uint32_t virtual_worker) {
     like.kind = MessageKind::kPush;
     like.codec = Codec::kNone;
@@ -117,7 +117,7 @@ class LaneTransport final : public AnsweringTransport {
     message.header.payload_bytes = message.payload.size_bytes();
     if (message.header.kind == MessageKind::kPush) Look(message);
     if (hook_) hook_(*this, message.header);
-    // The worker keeps its gradient, as where it is sent: the lane may not write it.
+    // The worker owns its gradient: the lane must not write it.
     shard_.OnMessage({message.header, std::move(message.payload), Home::kSender}, now_);
     return absl::OkStatus();
   }
@@ -160,7 +160,7 @@ class LaneTransport final : public AnsweringTransport {
 
   const SegmentTable& table_;
   const Hook hook_;
-  const absl::Time now_ = absl::UnixEpoch();  // nothing is lost, so nothing becomes due
+  const absl::Time now_ = absl::UnixEpoch();  // nothing is lost, so nothing is resent
   Outcome& outcome_;
   Shard shard_;
 };
@@ -179,7 +179,7 @@ class TrainingSyncTest : public testing::Test {
     config_.mutable_optimizer()->set_clip(clip);
   }
 
-  // The worker carries all virtual workers, or some of them.
+  // Trains with a worker that runs the virtual workers `carried`.
   Outcome Train(LaneTransport::Hook hook = nullptr,
                 const std::function<void(LaneTransport&)>& before = nullptr,
                 std::vector<uint32_t> carried = {0, 1, 2}) {
@@ -242,7 +242,7 @@ TEST_F(TrainingSyncTest, EveryPolicyTrainsToItsEndAndReportsEveryShareOnce) {
         Choose(mode, clip, local_steps);
         config_.mutable_comm()->set_partition_bytes(kSegment * sizeof(float));
         const Outcome outcome = Train();
-        // A segment's version counts pushes where they are updates.
+        // If each push is an update, a segment's version counts pushes.
         EXPECT_EQ(outcome.versions,
                   (std::set<uint64_t>{mode.update_per_push ? kSteps * kVirtualWorkers : kSteps}));
         std::set<std::pair<uint64_t, uint32_t>> steps, evals;
@@ -260,7 +260,7 @@ TEST_F(TrainingSyncTest, EveryPolicyTrainsToItsEndAndReportsEveryShareOnce) {
         }
         EXPECT_EQ(evals.size(), 3 * kVirtualWorkers) << "at 2, 4 and the end";
         EXPECT_EQ(outcome.evals.size(), evals.size());
-        // Whoever comes last to an update that does not wait for all is left out.
+        // An update that does not wait for all drops the last push.
         EXPECT_EQ(outcome.exchange.dropped > 0, mode.skips_steps);
         config_.mutable_comm()->set_partition_bytes(16 * kSegment * sizeof(float));
         ExpectSameBits(outcome, Train());
@@ -269,7 +269,8 @@ TEST_F(TrainingSyncTest, EveryPolicyTrainsToItsEndAndReportsEveryShareOnce) {
   }
 }
 
-// As long as it is: a norm of what was pushed, over its tokens.
+// The norm of a push over its tokens is clip_norm if pushes are updates; else the worker does not
+// clip.
 TEST_F(TrainingSyncTest, ClipsWhatItPushesWherePushesAreUpdatesAndNowhereElse) {
   constexpr double kNorm = 1e-2;
   config_.mutable_optimizer()->set_clip_norm(kNorm);
@@ -277,7 +278,7 @@ TEST_F(TrainingSyncTest, ClipsWhatItPushesWherePushesAreUpdatesAndNowhereElse) {
     for (const auto clip : kClips) {
       SCOPED_TRACE(absl::StrCat(mode.name, " ", OptimizerConfig::Clip_Name(clip)));
       Choose(mode, clip);
-      std::map<PushOf, double> norms;  // with GLOBAL of all blocks, in place of the first
+      std::map<PushOf, double> norms;  // with GLOBAL, the sum over all blocks, under block 0
       for (const auto& [of, pushed] : Train().pushes) {
         const auto [clock, virtual_worker, block] = of;
         const double tokens = static_cast<double>(pushed.tokens);
@@ -296,8 +297,8 @@ TEST_F(TrainingSyncTest, ClipsWhatItPushesWherePushesAreUpdatesAndNowhereElse) {
   }
 }
 
-// With nothing of block 0 but some of its rows pushed, the rest would be taken for a gradient of
-// zero, and momentum and decay would move it.
+// If only some rows of block 0 were pushed, the others would get a gradient of zero, and momentum
+// and decay would change them.
 TEST_F(TrainingSyncTest, AGradientThatIsNotFiniteIsPushedWholeAndMovesNothing) {
   config_.mutable_comm()->set_sparse_embeddings(true);
   for (const auto policy : {SyncConfig::SSP, SyncConfig::ASP}) {
@@ -308,7 +309,7 @@ TEST_F(TrainingSyncTest, AGradientThatIsNotFiniteIsPushedWholeAndMovesNothing) {
       const auto blow_up = [&](LaneTransport& lane) {
         uint32_t segments = 0;
         for (const auto& [block, count] : lane.Blocks()) segments += count;
-        lane.weights(segments - 1)[0] = std::numeric_limits<float>::infinity();  // of the head
+        lane.weights(segments - 1)[0] = std::numeric_limits<float>::infinity();  // in the head
         for (uint32_t id = 0; id < segments; ++id) {
           start.emplace_back(lane.weights(id).begin(), lane.weights(id).end());
         }
@@ -325,7 +326,7 @@ TEST_F(TrainingSyncTest, AGradientThatIsNotFiniteIsPushedWholeAndMovesNothing) {
   }
 }
 
-// Staleness scaling would tell them apart: what the step does not touch is not stale.
+// Without staleness scaling, which would differ: rows that a step does not touch are not stale.
 TEST_F(TrainingSyncTest, RowsOfTheEmbeddingGiveTheBitsOfTheWholeBlock) {
   config_.mutable_sync()->set_staleness_scaling(SyncConfig::NONE);
   for (const SyncMode& mode : kSyncModes) {
@@ -343,8 +344,8 @@ TEST_F(TrainingSyncTest, RowsOfTheEmbeddingGiveTheBitsOfTheWholeBlock) {
   }
 }
 
-// The others of the step have closed two updates without this worker before it begins, and two
-// more while it is at its next one.
+// The other workers close two updates without this worker before it begins, and two more during its
+// next step.
 TEST_F(TrainingSyncTest, ReportsTheStepsThatWereClosedWithoutItAsSkipped) {
   Choose(SyncModeOf(SyncConfig::BACKUP), OptimizerConfig::GLOBAL);
   const auto close = [](LaneTransport& lane, WireHeader like) {
@@ -367,7 +368,7 @@ TEST_F(TrainingSyncTest, ReportsTheStepsThatWereClosedWithoutItAsSkipped) {
   };
   const auto hook = [&](LaneTransport& lane, const WireHeader& header) {
     if (header.kind != MessageKind::kPush) return;
-    if (header.clock == 2) return lane.PushOfOther(header, 1);  // and so it is complete
+    if (header.clock == 2) return lane.PushOfOther(header, 1);  // which completes the sum
     close(lane, header);
   };
   const Outcome outcome = Train(hook, before, {0});

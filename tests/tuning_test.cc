@@ -1,4 +1,5 @@
-// `comm.scheduler: AUTO`: whole jobs whose schedule changes as they run.
+// SPDX-License-Identifier: Apache-2.0
+// `comm.scheduler: AUTO`: real jobs whose schedule changes while they run.
 
 #include <string>
 #include <vector>
@@ -9,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/run_result.h"
-#include "tests/tug_test.h"
+#include "tests/support/run_result.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -31,7 +32,7 @@ blocks { name: "fc" parameters: 250000 forward_ms: 5 backward_ms: 5 }
 
 class TuningTest : public TugTest {
  protected:
-  // One partition a block, and room for all of them: nothing overtakes.
+  // The initial schedule has one partition per block and credit for all: no overtaking.
   TuningTest() {
     Write("late.textproto", kProfile);
     Write("job.textproto", absl::StrCat(R"(
@@ -78,11 +79,11 @@ TEST_F(TuningTest, TriesReportsAndSettlesOnASchedulePredictedAndNoSlowerThanTheJ
 
   std::vector<double> after;
   for (const nlohmann::json& step : Lines("step")) {
-    // Those that had begun under what was tried last.
+    // Skips steps that began under the last trial.
     if (step["step"] > settled[0]["step"].get<int>() + 5) after.push_back(step["mean_seconds"]);
   }
   ASSERT_GE(after.size(), 20u);
-  // Far from a measurement: other tests may run beside this one.
+  // A loose bound: other tests may run at the same time.
   EXPECT_LE(Median(after), 1.2 * trials[0]["seconds"].get<double>());
 }
 

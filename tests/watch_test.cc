@@ -1,5 +1,6 @@
-// `tug status --watch` of a real job: in a pseudo-terminal, which is read as a screen would be, and
-// into a file.
+// SPDX-License-Identifier: Apache-2.0
+// `tug status --watch` of a real job: in a pseudo-terminal, interpreted like a screen, and into a
+// file.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/tug_test.h"
+#include "tests/support/tug_test.h"
 
 namespace tug {
 namespace {
@@ -30,11 +31,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A program in a pseudo-terminal, and what its screen shows, as far as the view uses it: text,
-// line ends, cursor up, erase to the end of the line and of the screen, colours.
+// A program in a pseudo-terminal with a model of its screen. Supports what the view uses: text,
+// newlines, cursor up, erase to the end of the line and of the screen, colours.
 class ScreenedProcess {
  public:
-  enum class Place { kForeground, kBackground };  // of its terminal
+  enum class Place { kForeground, kBackground };  // group of its terminal
 
   ScreenedProcess(const std::vector<std::string>& argv, int columns, int rows,
                   Place place = Place::kForeground) {
@@ -58,9 +59,9 @@ class ScreenedProcess {
     close(fd_);
   }
 
-  // As a shell does for `fg`. REQUIRES: it has drawn, in the background.
+  // Acts like a shell's `fg`. REQUIRES: the program has drawn in the background.
   void ToForeground() const { kill(pid_, SIGUSR1); }
-  // Whether the terminal is as for a shell: it shows what is typed, and gives whole lines.
+  // Whether the terminal has the modes of a shell: echo and line input.
   bool HasLineModes() const {
     termios modes;
     EXPECT_EQ(tcgetattr(fd_, &modes), 0);
@@ -78,12 +79,12 @@ class ScreenedProcess {
     size.ws_col = static_cast<unsigned short>(columns);
     size.ws_row = static_cast<unsigned short>(rows);
     ASSERT_EQ(ioctl(fd_, TIOCSWINSZ, &size), 0);
-    lines_ = {""};  // a real one breaks its lines anew: here it is empty
+    lines_ = {""};  // a real terminal reflows its lines; this one clears them
     row_ = column_ = 0;
     drawings_ = 0;
     resized_ = true;
   }
-  // Reads until `holds`; false: it does not before the program or the time is over.
+  // Reads until `holds()`; false at the deadline or the end of the program.
   bool ReadUntil(const std::function<bool()>& holds, absl::Time deadline) {
     while (!holds()) {
       pollfd input{fd_, POLLIN, 0};
@@ -91,13 +92,13 @@ class ScreenedProcess {
       char bytes[4096];
       if (left <= 0 || poll(&input, 1, static_cast<int>(left)) <= 0) return false;
       const ssize_t count = read(fd_, bytes, sizeof(bytes));
-      if (count <= 0) return holds();  // EIO: nobody has it open any more
+      if (count <= 0) return holds();  // EIO: no process has it open
       said_.append(bytes, static_cast<size_t>(count));
       for (ssize_t i = 0; i < count; ++i) Take(bytes[i]);
     }
     return true;
   }
-  // To its end; its exit code.
+  // Reads to the program's end; returns its exit code.
   int End() {
     ReadUntil([] { return false; }, After(kPatience));
     int status = 0;
@@ -121,7 +122,7 @@ class ScreenedProcess {
  private:
   static constexpr tcflag_t kLineModes = ICANON | ECHO;
 
-  // What a shell does for `argv &`, and at SIGUSR1 for `fg`. Ends as the program does.
+  // Acts like a shell for `argv &`, and for `fg` at SIGUSR1. Exits like the program.
   [[noreturn]] static void BeShellOf(char* const* argv) {
     sigset_t wish;
     sigemptyset(&wish);
@@ -156,7 +157,7 @@ class ScreenedProcess {
     } else if (c == '\n') {
       if (++row_ == lines_.size()) lines_.emplace_back();
     } else {
-      if (column_ == 0) lines_[row_].clear();  // the view writes lines as a whole
+      if (column_ == 0) lines_[row_].clear();  // the view writes complete lines
       lines_[row_] += c;
       ++column_;
     }
@@ -179,7 +180,7 @@ class ScreenedProcess {
   std::vector<std::string> lines_ = {""};
   size_t row_ = 0, column_ = 0;
   int drawings_ = 0;
-  bool resized_ = false;  // nothing has been drawn since
+  bool resized_ = false;  // set until something is drawn again
   std::string escape_;
   std::string said_;
 };
@@ -241,7 +242,7 @@ TEST_F(WatchTest, InTheBackgroundItLeavesTheKeyboardToTheShell) {
   watch.ToForeground();
   const auto takes_keys = [&] { return !watch.HasLineModes(); };
   ASSERT_TRUE(watch.ReadUntil(takes_keys, After(kPatience)));
-  // As after Ctrl-Z and fg.
+  // Like Ctrl-Z and fg.
   ASSERT_NO_FATAL_FAILURE(watch.SetLineModes());
   ASSERT_TRUE(watch.ReadUntil(takes_keys, After(kPatience)));
   watch.Press('q');

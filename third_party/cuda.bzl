@@ -1,16 +1,16 @@
 """CUDA code, built twice: for the GPU (under --config=cuda), and emulated on the CPU for tests.
 
-tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each, tug_cuda_benchmark a
-benchmark of the first.
+tug_cuda_library defines `name` and `name_emulated`, tug_cuda_test a test of each, tug_cuda_benchmark a
+benchmark of `name` and a test that runs it emulated.
 """
 
 load("//bazel:folder.bzl", "test_units")
 load("@cuda//:cuda.bzl", "CUDA_HOME", "CUDA_MISSING", "NVCC_COMPRESSION")
 
 # sm_80: Ampere and Ada. sm_90a: Hopper, with its architecture-specific instructions. compute_80: PTX,
-# which the driver compiles for whatever comes later. NVCC_COMPRESSION (third_party/cuda_configure.bzl) makes
-# the kernels' archives a fifth as large. What it makes needs a driver of CUDA 12.4 (550.54) or later,
-# which every driver is that CUDA 13 takes.
+# which the driver compiles for later GPUs. NVCC_COMPRESSION (third_party/cuda_configure.bzl) reduces the
+# kernels' archives to a fifth. Compressed code needs a driver of CUDA 12.4 (550.54) or later; every driver
+# that CUDA 13 accepts qualifies.
 _NVCC_FLAGS = [
     "-std=c++20",
     "-O3",
@@ -22,10 +22,10 @@ _NVCC_FLAGS = [
     "-Xcompiler=-fPIC,-Wall,-ffp-contract=off",
 ] + NVCC_COMPRESSION
 
-# For the GPU what -ffp-contract=off is for the CPU: the CPU's bits.
+# The GPU's counterpart of -ffp-contract=off: the same bits as on the CPU.
 _NO_CONTRACTION = "-fmad=false"
 
-# nvcc has #pragma unroll, and reads memory as vectors of other types.
+# Kernels use nvcc's #pragma unroll, and read memory as vectors of other types.
 _EMULATION_COPTS = [
     "-Wno-unknown-pragmas",
     "-fno-strict-aliasing",
@@ -66,7 +66,8 @@ _nvcc_archive = rule(
 )
 
 def _emulated(labels):
-    return [label + "_emulated" for label in labels]
+    whole = [label if ":" in label else "%s:%s" % (label, label.split("/")[-1]) for label in labels]
+    return [label + "_emulated" for label in whole]
 
 def tug_cuda_library(
         name,
@@ -83,27 +84,26 @@ def tug_cuda_library(
         **kwargs):
     """A library of CUDA code.
 
-    `name`: under --config=cuda the compiled code, and TUG_CUDA=1 for whoever depends on it;
-    otherwise the headers and `without_cuda_srcs`. Where those do not define what is called, guard
-    calls with `#if TUG_CUDA`, or ask CheckGpu of kernels/device.h in a file that is compiled with
-    CUDA only.
+    `name`: under --config=cuda the compiled code, and TUG_CUDA=1 for all dependents; otherwise the
+    headers and `without_cuda_srcs`. Guard calls of functions that these do not define with `#if TUG_CUDA`,
+    or make them after CheckGpu (kernels/cuda/device/device.h) in a file that is compiled with CUDA only.
     `name_emulated` (for tests): the same code compiled for the CPU, with TUG_CUDA_EMULATED=1.
     A program links one of the two.
 
     Args:
       name: target name.
-      kernels: .cu files, written in kernels/cuda_language.h. They call nothing of `srcs`.
+      kernels: .cu files, written in kernels/cuda/device/cuda_language.h. They must not call `srcs`.
       srcs: .cc files that call the CUDA runtime, its libraries, or kernels.
-      emulated_srcs: what `name_emulated` has in place of `srcs`; None: the same.
-      without_cuda_srcs: what `name` has in place of code in builds without CUDA: .cc files which say
-        that there is no GPU.
+      emulated_srcs: sources of `name_emulated` instead of `srcs`; None: `srcs`.
+      without_cuda_srcs: sources of `name` in builds without CUDA: .cc files that report that there is
+        no GPU.
       hdrs: headers. Plain C++, except those that only .cu files include.
       deps: libraries without CUDA.
       cuda_deps: labels of other tug_cuda_library targets.
-      toolkit_deps: libraries of the toolkit, which only `name` has.
-      emulated_deps: what only `name_emulated` has.
-      contract: whether nvcc may contract a * b + c to one operation. Then the bits differ from the
-        CPU's; for kernels whose bits differ anyway, as those on tensor cores.
+      toolkit_deps: libraries of the toolkit, for `name` only.
+      emulated_deps: libraries for `name_emulated` only.
+      contract: whether nvcc may contract a * b + c to one operation. The bits then differ from the
+        CPU's. For kernels whose bits differ anyway, such as those on tensor cores.
       **kwargs: as for cc_library.
     """
     testonly = kwargs.pop("testonly", False)
@@ -121,7 +121,7 @@ def tug_cuda_library(
             visibility = ["//visibility:private"],
         )
 
-        # A library of its own, which the linker reads after that of `srcs`, whose calls it answers.
+        # A separate library, which the linker reads after `srcs`, so that it resolves their calls.
         native.cc_library(
             name = name + "_kernels",
             srcs = select({
@@ -147,7 +147,7 @@ def tug_cuda_library(
         **kwargs
     )
 
-    # One C++ file for each .cu file, so that it compiles as C++ and messages name the .cu file.
+    # One C++ file per .cu file, so that it compiles as C++ and compiler messages name the .cu file.
     wrappers = []
     for kernel in kernels:
         wrapper = "%s_emulated/%s.cc" % (name, kernel)
@@ -172,27 +172,27 @@ def tug_cuda_library(
     )
 
 def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = None, **kwargs):
-    """One test program in both worlds, of a folder's tests for GPUs.
+    """Tests of GPU code, on the GPU and emulated.
 
-    `name`, which ends in _cuda_test: on the GPU, under --config=cuda; skipped where there is none, and
-    in other builds. `..._cuda_emulated_test`: on the CPU, in every build. `..._cuda_late_test`, with
-    `late`: the same with streams that run late (kernels/cuda_emulation_late.h), in an order of its own
-    at every run.
+    `name`, which ends in _cuda_test: on the GPU, under --config=cuda; skipped without a GPU and in
+    other builds. `..._cuda_emulated_test`: on the CPU, in every build. `..._cuda_late_test`, if `late` is
+    given: emulated, with streams that run late (kernels/emulation/cuda_emulation_late.h), in a different
+    order in every run.
 
     Args:
       name: target name.
-      srcs: .cc and .h files; fixtures are those of kernels/cuda_test_support.h.
+      srcs: .cc and .h files; fixtures are those of kernels/cuda/device/cuda_test_support.h.
       kernels: .cu files of the test's own.
       deps: libraries without CUDA.
       cuda_deps: labels of tug_cuda_library targets.
-      late: which of its tests there are with late streams too, as a filter of GoogleTest.
+      late: GoogleTest filter of the tests to also run with late streams; None: no such target.
       **kwargs: as for cc_test.
     """
     if not name.endswith("_cuda_test"):
         fail("%s does not end in _cuda_test" % name)
     hdrs = [src for src in srcs if src.endswith(".h")]
     srcs = test_units(name, [src for src in srcs if not src.endswith(".h")]) + hdrs
-    cuda_deps = cuda_deps + ["//kernels:cuda_test_support"]
+    cuda_deps = cuda_deps + ["//kernels/cuda/device:cuda_test_support"]
     if kernels:
         tug_cuda_library(
             name = name + "_kernels",
@@ -208,7 +208,7 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = No
         name = name,
         srcs = select({
             "//third_party:cuda_enabled": srcs,
-            "//conditions:default": ["//kernels:cuda_test_without_cuda.cc"],
+            "//conditions:default": ["//kernels/cuda/device:cuda_test_without_cuda.cc"],
         }),
         tags = ["gpu"],
         deps = deps + cuda_deps + ["//third_party:bundled", "//third_party:gtest_main"],
@@ -236,19 +236,19 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = No
         )
 
 def tug_cuda_benchmark(name, srcs, deps = [], cuda_deps = [], **kwargs):
-    """A benchmark of CUDA code, which runs emulated as a test: that it runs, not how fast.
+    """A benchmark of CUDA code, and a test that it runs, emulated.
 
     `name`, a program: on the GPU, under --config=cuda; "skipped: no GPU" otherwise. `name_emulated_test`:
     on the CPU, in every build.
 
     Args:
       name: target name.
-      srcs: .cc files, with main() of kernels/cuda_benchmark.h.
+      srcs: .cc files, with main() of kernels/cuda/device/cuda_benchmark.h.
       deps: libraries without CUDA.
       cuda_deps: labels of tug_cuda_library targets.
       **kwargs: as for cc_binary and cc_test.
     """
-    cuda_deps = cuda_deps + ["//kernels:cuda_benchmark"]
+    cuda_deps = cuda_deps + ["//kernels/cuda/device:cuda_benchmark"]
     native.cc_binary(
         name = name,
         testonly = True,

@@ -1,13 +1,13 @@
 """Finds the CUDA toolkit when the workspace loads: $CUDA_HOME, or /usr/local/cuda.
 
 Creates @cuda with the libraries :cudart, :cublas_lt and :nccl, and cuda.bzl with
-CUDA_MISSING, CUDA_HOME and NVCC_COMPRESSION. CUDA_MISSING names what the build needs
-and the toolkit lacks; then the libraries are empty, so that every BUILD file still
-loads. The file `missing` says the same to deploy/test. NVCC_COMPRESSION is the flag of
-nvcc for the smallest code, where it has that (CUDA 12.8 and later), else nothing.
+CUDA_MISSING, CUDA_HOME and NVCC_COMPRESSION. CUDA_MISSING lists the required files that
+the toolkit lacks; if there are any, the libraries are empty, so that every BUILD file
+still loads. The file `missing` reports them to deploy/test. NVCC_COMPRESSION is nvcc's
+flag for the smallest code if nvcc supports it (CUDA 12.8 and later), else empty.
 """
 
-# By folder of the toolkit, and of the system, where NCCL's own packages are.
+# Folders to search, and required files. NCCL's own packages install into system folders.
 _NEEDED = [
     (["bin"], ["nvcc"]),
     (["include", "/usr/include"], ["cublasLt.h", "nccl.h"]),

@@ -6,7 +6,7 @@ def tug_proto_library(name, srcs, grpc = [], visibility = None):
     Args:
       name: target name.
       srcs: .proto files of this package; imports are written from the root of the tree.
-      grpc: stems of those with services.
+      grpc: names of the files with services, without .proto.
       visibility: as for cc_library.
     """
     stems = [src[:-len(".proto")] + ".pb" for src in srcs]
@@ -20,7 +20,7 @@ def tug_proto_library(name, srcs, grpc = [], visibility = None):
         name = name + "_protoc",
         srcs = srcs,
         outs = headers + sources,
-        # Warnings in generated headers are not ours to mend: treat them as system headers.
+        # Warnings in generated headers cannot be fixed here: treat them as system headers.
         cmd = " && ".join(
             [protoc + "--cpp_out=$(GENDIR) $(SRCS)"] +
             ([protoc_grpc + " ".join(["$(location %s)" % src for src in grpc_srcs])] if grpc else []) +

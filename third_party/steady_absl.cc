@@ -1,13 +1,14 @@
-// Lets Abseil's waits follow the monotonic clock.
+// SPDX-License-Identifier: Apache-2.0
+// Makes Abseil's waits follow the monotonic clock.
 //
-// Debian's Abseil (20220623) waits until a time of the wall clock: when that is set back by an
-// hour, whatever waits with a timeout waits an hour longer, gRPC's timers too. Newer versions do
-// not. All waits of Mutex, CondVar and Notification pass two functions that Abseil declares weak so
-// that programs can replace them; these are they. tests/surroundings_test.cc sees whether they
-// still are.
+// Debian's Abseil (20220623) waits until a wall-clock time: if the clock is set back by an hour,
+// every wait with a timeout takes an hour longer, including gRPC's timers. Newer versions do not
+// have this problem. All waits of Mutex, CondVar and Notification call two functions that Abseil
+// declares weak so that programs can replace them; this file replaces them.
+// tests/surroundings_test.cc checks that the replacements are in effect.
 //
-// A thread's semaphore is the first word of its ThreadIdentity::WaiterState, which is kept for
-// this.
+// A thread's semaphore is the first word of its ThreadIdentity::WaiterState, which Abseil reserves
+// for this purpose.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -41,8 +42,8 @@ int64_t NowNs(clockid_t clock) {
   return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
-// When a wait ends, of the monotonic clock. A wait may come here several times, with one timeout:
-// only the first time may the wall clock say what it means.
+// End of a wait, on the monotonic clock. A wait may call this several times with the same timeout;
+// only the first call converts it with the wall clock.
 int64_t DeadlineNs(KernelTimeout timeout) {
   thread_local int64_t known_wall = 0, known_deadline = 0;
   const timespec at = timeout.MakeAbsTimespec();
@@ -88,7 +89,7 @@ bool ABSL_INTERNAL_C_SYMBOL(AbslInternalPerThreadSemWait)(KernelTimeout timeout)
   const int error = errno;
   bool taken = false;
   while (!(taken = TakeToken(tokens))) {
-    // Without FUTEX_CLOCK_REALTIME the time is one of the monotonic clock.
+    // Without FUTEX_CLOCK_REALTIME the deadline is on the monotonic clock.
     const long woken =
         syscall(SYS_futex, &tokens, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0,
                 timeout.has_timeout() ? &until : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shows absl::Mutex to ThreadSanitizer (--config=tsan only).
 //
 // Debian's Abseil is not instrumented, so ThreadSanitizer sees no lock and reports every
-// guarded access as a race. The functions below stand in front of the library's: each calls
-// the real one and says what it orders.
+// guarded access as a race. The functions below override the library's: each calls the
+// library's function and reports the ordering to ThreadSanitizer.
 //
-//   1. Unlock, and every wait before it sleeps: release (what I wrote may be read).
-//   2. Lock, and every wait after it wakes: acquire (I may read what was written).
-//   3. A Condition may be evaluated by whichever thread holds the lock: reads there are ignored.
+//   1. Unlock, and every wait before it sleeps: release (publishes the thread's writes).
+//   2. Lock, and every wait after it wakes: acquire (sees the published writes).
+//   3. Any thread that holds the lock may evaluate a Condition: its reads are ignored.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -24,7 +25,7 @@ void AnnotateIgnoreReadsEnd(const char* file, int line);
 
 namespace {
 
-// The library's function of this mangled name, behind the one of the same name here.
+// Returns the library's function of this mangled name, which the one here overrides.
 template <typename Function>
 Function* Real(const char* symbol) {
   void* found = dlsym(RTLD_NEXT, symbol);
@@ -34,7 +35,7 @@ Function* Real(const char* symbol) {
 
 }  // namespace
 
-// Declares `real`, the library's version of the function that this stands in.
+// Declares `real`, the library's version of the enclosing function.
 #define REAL(symbol, ...) static auto* const real = Real<__VA_ARGS__>("_ZN" symbol)
 #define REAL_CONST(symbol, ...) static auto* const real = Real<__VA_ARGS__>("_ZNK" symbol)
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_ADMISSION_H_
 #define TUG_TRANSPORT_ADMISSION_H_
 
@@ -13,7 +14,7 @@
 
 namespace tug {
 
-// Why a message is not delivered. docs/wire_format.md has the table.
+// Reason to drop a message. docs/wire_format.md has the table.
 enum class Fault {
   kFrames,           // not headers + payloads, or too many
   kIdentity,         // ZeroMQ routing id is not one of ours
@@ -25,23 +26,24 @@ enum class Fault {
   kCount,
 };
 
-// The gate every transport passes what it received through: counts what it keeps out and logs the
-// first of each kind. Not thread-safe.
+// Check that every transport applies to received messages: counts drops and logs the first of each
+// kind. Not thread-safe.
 class Admission {
  public:
-  // `self` is for the log.
+  // `self` is only for the log.
   Admission(PeerId self, uint64_t max_payload_bytes)
       : self_(self), max_payload_bytes_(max_payload_bytes) {}
 
-  // The header of a whole, checked message from `from`; nothing if it is to be dropped.
+  // Checks a complete message from `from`. Returns its header, or nothing if the message must be
+  // dropped.
   std::optional<WireHeader> Admit(PeerId from, std::span<const std::byte> header,
                                   std::span<const std::byte> payload);
 
-  // Admit in two halves, where the header says where the payload ends.
+  // The two halves of Admit, for transports that need the header to find the end of the payload.
   std::optional<WireHeader> AdmitHeader(PeerId from, std::span<const std::byte> header);
   bool AdmitPayload(const WireHeader& header, std::span<const std::byte> payload);
 
-  // Counts a message that is refused before its header is read. `from` is for the log.
+  // Counts a message that is dropped before its header is read. `from` is only for the log.
   void Drop(Fault fault, absl::string_view from, absl::string_view why);
 
   uint64_t dropped() const;
@@ -53,8 +55,8 @@ class Admission {
   std::array<uint64_t, static_cast<size_t>(Fault::kCount)> dropped_{};
 };
 
-// Fills in what the transport knows (sender, payload_bytes, payload_xxh3) and encodes. An empty
-// payload has no checksum.
+// Fills in sender, payload_bytes and payload_xxh3 (0 without `checksum` or for an empty payload)
+// and encodes the header.
 void SealHeader(PeerId self, std::span<const std::byte> payload, bool checksum, WireHeader header,
                 std::span<std::byte, kHeaderBytes> out);
 

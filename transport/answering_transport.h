@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_ANSWERING_TRANSPORT_H_
 #define TUG_TRANSPORT_ANSWERING_TRANSPORT_H_
 
@@ -13,9 +14,9 @@
 
 namespace tug {
 
-// For tests: a peer inside the transport of the one who talks to it. What a test defines is Send,
-// which plays the peer and answers at once; the next Poll delivers the answers. As any transport,
-// it is used by one thread at a time, but for Wake.
+// For tests: a transport that contains its own peer. A test defines Send, which plays the peer and
+// calls Answer; the next Poll delivers the answers. Like any transport it is used by one thread at
+// a time, except Wake.
 class AnsweringTransport : public Transport {
  public:
   absl::Status Connect(PeerId, const std::string&) final { return absl::OkStatus(); }

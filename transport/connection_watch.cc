@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/connection_watch.h"
 
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 namespace tug {
 namespace {
 
-// Of the connection for as long as the host runs; none: it is not a socket.
+// Identifies the connection for as long as the host runs; nothing if it is not a socket.
 std::optional<uint64_t> CookieOf(int socket) {
   uint64_t cookie = 0;
   socklen_t size = sizeof(cookie);
@@ -41,7 +42,7 @@ absl::StatusOr<ConnectionWatch> ConnectionWatch::Create(size_t most_waiting) {
 
 void ConnectionWatch::OnAccepted(int socket, const std::string& address) {
   const std::optional<uint64_t> cookie = CookieOf(socket);
-  if (!cookie.has_value()) return;  // it has gone
+  if (!cookie.has_value()) return;  // the connection has ended
   room_.Enter({socket, *cookie, address});
   while (room_.overfull()) {
     const WaitingRoom::Guest& guest = room_.FirstToGo();

@@ -1,15 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_CONNECTION_WATCH_H_
 #define TUG_TRANSPORT_CONNECTION_WATCH_H_
 
-// Bounds what strangers take of an endpoint with keys. libzmq accepts every connection and reads
-// from it, whoever it is from; its monitor tells of descriptors only, and not which connection has
-// completed its handshake. The kernel does: an endpoint says more than kMostToStrangers to members
-// only. This watches the connections that have not come so far, and shuts down
+// Bounds what unauthenticated peers can use of an endpoint with keys. libzmq accepts every
+// connection and reads from it; its monitor reports descriptors only, not which connection has
+// completed its handshake. The kernel's byte counts show that: an endpoint sends more than
+// kMostToStrangers only to members. ConnectionWatch watches the connections below that limit and
+// shuts down
 //
 //  - the surplus of too many (security/waiting_room.h),
-//  - who sends more than kMostFromStrangers.
+//  - a connection that sends more than kMostFromStrangers.
 //
-// libzmq closes what is shut down. It also closes who has not completed the handshake in time.
+// libzmq closes a connection that was shut down. It also closes one that does not complete the
+// handshake in time.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,21 +28,21 @@ namespace tug {
 // Not thread-safe.
 class ConnectionWatch {
  public:
-  // Acknowledged bytes. A stranger is sent a greeting (64) and at most an error (12); with PLAIN a
-  // member gets WELCOME and READY, more than 50 bytes; with CURVE WELCOME has 170.
+  // Acknowledged bytes. A stranger gets a greeting (64) and at most an error (12). A member also
+  // gets WELCOME and READY, more than 50 bytes with PLAIN; with CURVE, WELCOME alone has 170.
   static constexpr uint64_t kMostToStrangers = 96;
-  // A member's handshake has less than 1 KiB.
+  // A member's handshake is smaller than 1 KiB.
   static constexpr uint64_t kMostFromStrangers = 64 << 10;
 
-  // `most_waiting`: connections of strangers; fewer where this process may open few files. Errors:
-  // RESOURCE_EXHAUSTED (files).
+  // `most_waiting`: limit of unauthenticated connections; lower if this process may open few files.
+  // Errors: RESOURCE_EXHAUSTED (file descriptors).
   static absl::StatusOr<ConnectionWatch> Create(size_t most_waiting);
 
-  // The endpoint has accepted, or closed, the connection of that descriptor; by now it may be
-  // another's. `address`: without the port.
+  // Call when the endpoint has accepted, or closed, the connection of this descriptor. By then the
+  // descriptor may already belong to another connection. `address`: without the port.
   void OnAccepted(int socket, const std::string& address);
   void OnEnded(int socket) { room_.Leave(socket); }
-  // To be called now and then while there are any.
+  // Call periodically while not empty().
   void LookAtAll();
   bool empty() const { return room_.guests().empty(); }
 
@@ -49,13 +52,13 @@ class ConnectionWatch {
   ConnectionWatch(size_t most_waiting, FileDescriptor nothing, FileDescriptor hand)
       : room_(most_waiting), nothing_(std::move(nothing)), hand_(std::move(hand)) {}
 
-  // Holds the connection in `hand_` from then on, so that its descriptor cannot become another's.
+  // Duplicates the connection into `hand_`, so that its descriptor cannot be reused until Release.
   Verdict VerdictOf(const WaitingRoom::Guest& guest);
   void Release();
 
   WaitingRoom room_;
-  // Descriptors of our own, so that strangers can be let go when there are none left: `hand_` holds
-  // a connection, or the same as `nothing_`.
+  // Descriptors reserved up front, so that strangers can be shut down when the process has none
+  // left. `hand_` holds a duplicate of a connection, or of `nothing_`.
   FileDescriptor nothing_;
   FileDescriptor hand_;
 };

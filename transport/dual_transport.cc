@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/dual_transport.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu/spin.h"
 #include "base/log.h"
-#include "base/spin.h"
 #include "base/status_macros.h"
 
 namespace tug {
 
 namespace {
 
-// Where another process has taken the name to listen by, peers come over TCP.
+// If another process has taken the socket name, peers connect by TCP.
 absl::StatusOr<std::unique_ptr<ShmTransport>> OpenSharedMemory(ShmTransport::Options options) {
   absl::StatusOr<std::unique_ptr<ShmTransport>> opened = ShmTransport::Create(options);
   if (!absl::IsAlreadyExists(opened.status())) return opened;
@@ -48,7 +49,8 @@ absl::Status DualTransport::Connect(PeerId peer, const std::string& endpoint) {
       tcp_endpoints_[peer] = endpoint;
       return absl::OkStatus();
     }
-    // Elsewhere; or here, but short of files or memory: ours, or the peer's, which has hung up.
+    // The peer is remote, or it is local but files or memory are short, here or at the peer, which
+    // has hung up.
     const bool use_tcp =
         absl::IsNotFound(local) || absl::IsResourceExhausted(local) || absl::IsUnavailable(local);
     if (!use_tcp) return local;
@@ -68,7 +70,7 @@ absl::Status DualTransport::Send(Outgoing message) {
 void DualTransport::Poll(absl::Duration timeout, const std::function<void(Message)>& handler) {
   if (shm_ == nullptr) return tcp_->Poll(timeout, handler);
   shm_->PollWith(timeout, handler, [&](absl::Duration rest) { tcp_->Poll(rest, handler); });
-  tcp_->Flush();  // of messages in shared memory, and what the handler has sent for them
+  tcp_->Flush();  // messages of shared memory, and the handler's replies to them
 }
 
 void DualTransport::Wake() {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_DUAL_TRANSPORT_H_
 #define TUG_TRANSPORT_DUAL_TRANSPORT_H_
 
-// Shared memory to peers on this host, TCP to all others, chosen for each peer by itself: who
-// listens at the peer's abstract socket is here. A peer whose shared memory is gone is reached by
-// TCP from then on.
+// Shared memory to peers on this host, TCP to all others. The choice is made per peer: a peer is on
+// this host if it listens at its abstract socket. When the shared memory of a peer ends, later
+// messages to it use TCP.
 
 #include <functional>
 #include <memory>
@@ -17,7 +18,7 @@
 
 namespace tug {
 
-// Used from one thread at a time, but for Wake, NewBuffer and SharedBytes.
+// Used by one thread at a time, except Wake, NewBuffer and SharedBytes.
 class DualTransport final : public Transport {
  public:
   struct Options {
@@ -25,12 +26,12 @@ class DualTransport final : public Transport {
     uint64_t job = 0;
     bool shared_memory = true;
   };
-  // Listens on TCP and, with `shared_memory`, in this network namespace, if tcp.bind_host is not
-  // empty. A name that is taken in the namespace is a warning: peers come over TCP. Errors: as
-  // ZmqTransport::Create and ShmTransport::Create.
+  // Listens on TCP and, with `shared_memory`, at an abstract socket of this network namespace, if
+  // tcp.bind_host is not empty. If that socket's name is taken, logs a warning, and peers connect
+  // by TCP. Errors: as ZmqTransport::Create and ShmTransport::Create.
   static absl::StatusOr<std::unique_ptr<DualTransport>> Create(Options options);
 
-  // Of the TCP side, as ZmqTransport::endpoint.
+  // Endpoint of the TCP side (ZmqTransport::endpoint).
   std::string endpoint() const { return tcp_->endpoint(); }
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
   absl::Status Send(Outgoing message) override;
@@ -47,9 +48,9 @@ class DualTransport final : public Transport {
   DualTransport(std::unique_ptr<ShmTransport> shm, std::unique_ptr<ZmqTransport> tcp)
       : shm_(std::move(shm)), tcp_(std::move(tcp)) {}
 
-  const std::unique_ptr<ShmTransport> shm_;  // none: TCP only
+  const std::unique_ptr<ShmTransport> shm_;  // null: TCP only
   const std::unique_ptr<ZmqTransport> tcp_;
-  // Of peers that we connected to through shared memory, should that end.
+  // Endpoints of peers connected through shared memory: the fallback when it ends.
   std::unordered_map<PeerId, std::string> tcp_endpoints_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/dual_transport.h"
 
 #include <sys/socket.h>
@@ -55,7 +56,7 @@ Outgoing To(PeerId to, Transport& from) {
 
 uint64_t NewJob() { return std::random_device()(); }
 
-// Binds the name by which a peer of a job without keys listens, as any process on this host can.
+// Binds the socket name of a peer of a job without keys, as any process on this host can.
 FileDescriptor TakeNameOf(PeerId peer, uint64_t job) {
   const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, peer);
   sockaddr_un address{};
@@ -95,7 +96,7 @@ TEST(DualTransport, ALaneWhoseNameIsTakenIsReachedByTcp) {
   End other(LanePeer(1), job, true, true);
   End worker(WorkerPeer(1), job, false, true);
   ASSERT_NO_FATAL_FAILURE(ExchangeBothWays(lane, worker, Home::kReceiver));
-  // It shares memory with those whose names it knows.
+  // The lane can still share memory with peers whose names are not taken.
   ASSERT_TRUE(lane.transport->Connect(LanePeer(1), other.transport->endpoint()).ok());
   EXPECT_TRUE(lane.transport->SharesMemoryWith(LanePeer(1)));
 }
@@ -166,7 +167,7 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
   auto lane = std::make_unique<End>(LanePeer(0), job, true, true);
   End worker(WorkerPeer(1), job, false, true);
   ExchangeBothWays(*lane, worker, Home::kSender);
-  // The same lane again at the same port, without shared memory.
+  // Restart the lane on the same port, without shared memory.
   const std::string endpoint = lane->transport->endpoint();
   lane.reset();
   ASSERT_TRUE(
@@ -191,7 +192,7 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
   }));
 }
 
-// A peer whose address space has no room for a connection hangs up, before or after our hello.
+// A peer that runs out of address space for a connection closes it, before or after our hello.
 TEST(DualTransport, APeerThatRefusesToShareMemoryIsReachedByTcpEveryTime) {
   const uint64_t job = NewJob();
   End lane(LanePeer(0), job, true, false);

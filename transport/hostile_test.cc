@@ -1,4 +1,5 @@
-// Bytes that no one should send to a server's port: random, truncated, oversized, from another
+// SPDX-License-Identifier: Apache-2.0
+// Malicious or broken bytes sent to a server's port: random, truncated, oversized, of another
 // version, under a false name. They are counted and dropped, while a good peer's messages keep
 // arriving. Seeded and bounded.
 
@@ -13,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "config/largest_payload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/largest_payload.h"
 #include "transport/open_transport.h"
 #include "transport/raw_connection_test_support.h"
 #include "transport/zmq_transport.h"
@@ -36,7 +37,7 @@ void Reseal(Frame& header) {
   for (size_t i = 0; i < 8; ++i) header[88 + i] = static_cast<std::byte>(sum >> (8 * i));
 }
 
-// A header that is right for `payload`, from `sender`.
+// A correct header for `payload` from `sender`.
 Frame Header(PeerId sender, const Frame& payload) {
   WireHeader header;
   header.sender = sender;
@@ -59,7 +60,7 @@ Frame ZmtpReady(PeerId peer) {
   return Frame{std::byte{4}, static_cast<std::byte>(body.size())} + body;
 }
 
-// A ZeroMQ socket that sends whatever it is told.
+// A ZeroMQ socket that sends arbitrary frames.
 class BadPeer {
  public:
   BadPeer(const std::string& endpoint, const Frame& routing_id)
@@ -71,7 +72,7 @@ class BadPeer {
     }
     EXPECT_EQ(zmq_connect(socket_.get(), endpoint.c_str()), 0);
   }
-  // Whether a message is at hand, which is taken.
+  // Whether a message is available; reads it.
   bool Receives() { return zmq_recv(socket_.get(), nullptr, 0, ZMQ_DONTWAIT) >= 0; }
   void Send(const std::vector<Frame>& frames) {
     for (size_t i = 0; i < frames.size(); ++i) {
@@ -153,7 +154,7 @@ class HostileTest : public ::testing::Test {
   uint16_t port_ = 0;
   uint64_t good_sent_ = 0;
   uint64_t good_received_ = 0;
-  uint64_t bad_received_ = 0;  // whole records of the bad peer
+  uint64_t bad_received_ = 0;  // complete records of the bad peer
 };
 
 TEST_F(HostileTest, SurvivesRandomBytesOnItsPort) {
@@ -196,7 +197,7 @@ TEST_F(HostileTest, SurvivesFramesThatClaimToBeHuge) {
   }
 }
 
-// An endpoint of a job takes no memory for what no message of the job can need.
+// An endpoint allocates no memory for frames larger than any message of the job.
 TEST(HostileFrames, LongerThanAnyOfTheJobEndTheirConnection) {
   CommConfig comm;
   comm.set_segment_elements(1 << 18);
@@ -326,7 +327,7 @@ TEST_F(HostileTest, CountsAndDropsMessagesOfTooManyRecords) {
   EXPECT_TRUE(PollLaneUntil([&] { return bad_received_ == kMaxRecords; }));
   ExpectDropped("one more", peer, {run + none, Frame()});
   EXPECT_EQ(bad_received_, kMaxRecords);
-  // 10,000 headers are more than a frame may have here: that ends the connection.
+  // 10,000 headers exceed the largest frame, which ends the connection.
   Frame many;
   for (int i = 0; i < 10000; ++i) many.insert(many.end(), none.begin(), none.end());
   peer.Send({many, Frame()});
@@ -344,7 +345,7 @@ TEST_F(HostileTest, CountsAndDropsFalseNames) {
   ExpectDropped("another routing id", stranger, {Header(kGood, payload), payload});
 }
 
-// libzmq leaves the connection of who had the routing id before open, and reads it no more.
+// libzmq keeps the connection of the previous owner of a routing id open, but no longer reads it.
 TEST_F(HostileTest, APeerWhoseRoutingIdWasTakenIsHeardAgainOnceTheThiefHasGone) {
   ExpectGoodPeerIsServed();
   {
@@ -407,7 +408,7 @@ TEST_F(HostileTest, AWorkerDropsWhatAFalseLaneSends) {
     }
   };
   const Frame payload = Random(64);
-  reply({Header(LanePeer(0), payload), payload});  // another lane's name
+  reply({Header(LanePeer(0), payload), payload});  // name of another lane
   reply({Header(LanePeer(1), payload)});
   reply({Header(LanePeer(1), payload), payload, payload});
   reply({Random(96), payload});

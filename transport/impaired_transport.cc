@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/impaired_transport.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ absl::Status ImpairedTransport::Connect(PeerId peer, const std::string& endpoint
   return transport_->Connect(peer, endpoint);
 }
 
-// When the link has passed `size_bytes` more.
+// Time at which the link has passed `size_bytes` more.
 absl::Time ImpairedTransport::LeavesLink(size_t size_bytes, absl::Time now) {
   if (seconds_per_byte_ == 0) return now;
   const absl::Duration burst = absl::Seconds(seconds_per_byte_ * kBurstBytes);
@@ -60,7 +61,7 @@ absl::Status ImpairedTransport::Send(Outgoing message) {
   const std::array<uint32_t, 4> bits =
       Philox4x32({static_cast<uint32_t>(n), static_cast<uint32_t>(n >> 32), self_, 0},
                  {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
-  // A message that is lost further on has used the link all the same.
+  // A message that is lost after the link has still used it.
   const absl::Time passed = LeavesLink(kHeaderBytes + message.payload.size_bytes(), now);
   if (UniformFromBits(bits[0]) < loss_) {
     ++lost_;
@@ -78,7 +79,7 @@ void ImpairedTransport::SendDue() {
   const absl::Time now = time_.Now();
   while (!waiting_.empty() && waiting_.front().due <= now) {
     const absl::Status status = transport_->Send(waiting_.front().message);
-    if (absl::IsResourceExhausted(status)) return;  // our Send has said OK: it waits
+    if (absl::IsResourceExhausted(status)) return;  // our Send returned OK, so it stays queued
     if (!status.ok()) ++lost_;
     waiting_.pop_front();
   }
@@ -92,7 +93,7 @@ void ImpairedTransport::Poll(absl::Duration timeout, const std::function<void(Me
     transport_->Poll(timeout, handler);
   } else {
     const absl::Duration left = waiting_.front().due - time_.Now();
-    // Due and still here: the queue below is full.
+    // If the first message is overdue, the queue below is full.
     transport_->Poll(std::max(left, std::min(timeout, kQueueRetry)), handler);
   }
   SendDue();

@@ -1,19 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_IMPAIRED_TRANSPORT_H_
 #define TUG_TRANSPORT_IMPAIRED_TRANSPORT_H_
 
-// A worse network than there is, for experiments: another transport whose messages are held back,
-// slowed down or lost where they are sent (ImpairConfig, proto/job.proto). What is received is left
-// alone: the peer impairs what it sends.
+// Emulates a worse network, for experiments: wraps a transport and delays, slows down or loses the
+// messages it sends (ImpairConfig, proto/job.proto). Received messages are unchanged: each peer
+// impairs its own sends.
 //
 // The n-th message:
 // 1. is lost with probability `loss`;
-// 2. leaves the link when its header and payload have passed it, at `rate_mbit`, after the message
-//    before it; a link that was idle has saved up kBurst;
-// 3. is due `delay_ms`, and a uniform part of `jitter_ms`, after that, but not before the message
-//    before it: order is kept.
+// 2. leaves the link once its header and payload have passed it at `rate_mbit`, after the previous
+// message; an idle link saves up kBurstBytes;
+// 3. is due `delay_ms`, plus a uniform part of `jitter_ms`, after that, but not before the previous
+// message: order is kept.
 // Loss and jitter are a function of (seed, self, n), so a run repeats.
 //
-// Messages that are due are sent from within Send and Poll; Poll wakes up for them.
+// Send and Poll send the messages that are due; Poll wakes up for them.
 
 #include <cstdint>
 #include <deque>
@@ -28,19 +29,19 @@
 
 namespace tug {
 
-// Not thread-safe, except Wake, NewBuffer and SharedBytes. Send answers OK for a message that
-// waits, whatever becomes of it: what the transport below refuses when it is due is in
-// `counters().lost`, as is what was lost on purpose. Messages that wait when it is destroyed are
-// lost, and their leases released.
+// Not thread-safe, except Wake, NewBuffer and SharedBytes. Send returns OK for a delayed message,
+// even if it fails later: `counters().lost` counts messages lost on purpose and messages that the
+// wrapped transport refuses when they are due. Destruction drops delayed messages and releases
+// their leases.
 class ImpairedTransport final : public Transport {
  public:
-  // Bytes that may pass at once after an idle time: one full packet of a loopback device.
+  // Bytes that may pass at once after idle time: one full packet of a loopback device.
   static constexpr int64_t kBurstBytes = 64 << 10;
 
   // `time` outlives the transport.
   ImpairedTransport(std::unique_ptr<Transport> transport, const ImpairConfig& config, PeerId self,
                     uint64_t seed, const TimeSource& time);
-  // By the real time.
+  // Uses real time.
   ImpairedTransport(std::unique_ptr<Transport> transport, const ImpairConfig& config, PeerId self,
                     uint64_t seed);
 
@@ -55,7 +56,7 @@ class ImpairedTransport final : public Transport {
   }
   uint64_t SharedBytes() const override { return transport_->SharedBytes(); }
 
-  // Messages that are not due yet.
+  // Delayed messages that are not due yet.
   size_t waiting() const { return waiting_.size(); }
 
  private:
@@ -71,13 +72,13 @@ class ImpairedTransport final : public Transport {
   const absl::Duration delay_;
   const absl::Duration jitter_;
   const double loss_;
-  const double seconds_per_byte_;  // 0 = no bound
+  const double seconds_per_byte_;  // 0 = unlimited
   const PeerId self_;
   const uint64_t seed_;
-  const std::unique_ptr<const TimeSource> owned_time_;  // where none was given
+  const std::unique_ptr<const TimeSource> owned_time_;  // null if the caller passed a TimeSource
   const TimeSource& time_;
   uint64_t next_message_ = 0;
-  absl::Time link_free_ = absl::InfinitePast();  // when the link has passed what was sent
+  absl::Time link_free_ = absl::InfinitePast();  // when the link finishes the previous messages
   absl::Time last_due_ = absl::InfinitePast();
   std::deque<Waiting> waiting_;  // by due time
   uint64_t lost_ = 0;
@@ -85,7 +86,8 @@ class ImpairedTransport final : public Transport {
 
 bool IsImpaired(const ImpairConfig& config);
 
-// `transport` behind `config`, or as it is where that impairs nothing. By the real time.
+// Wraps `transport` as `config` says; returns it unchanged if `config` impairs nothing. Uses real
+// time.
 std::unique_ptr<Transport> Impair(std::unique_ptr<Transport> transport, const ImpairConfig& config,
                                   PeerId self, uint64_t seed);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/impaired_transport.h"
 
 #include <iostream>
@@ -17,7 +18,7 @@ using ::testing::SizeIs;
 
 constexpr uint64_t kSeed = 4711;
 
-// Notes what is sent and when; a Poll lets the virtual time pass.
+// Records each message and its time of sending; Poll advances the virtual time.
 class FakeTransport final : public Transport {
  public:
   explicit FakeTransport(SimulatedTime& time) : time_(time) {}
@@ -34,7 +35,7 @@ class FakeTransport final : public Transport {
   void Wake() override {}
   TransportCounters counters() const override { return {.sent_messages = sent.size()}; }
 
-  std::vector<std::pair<absl::Duration, uint64_t>> sent;  // since the start, clock
+  std::vector<std::pair<absl::Duration, uint64_t>> sent;  // time since the start, clock
   std::vector<absl::Duration> polls;
 
  private:
@@ -141,7 +142,7 @@ TEST_F(ImpairedTransportTest, LosesTheSameMessagesFromTheSameSeed) {
 TEST_F(ImpairedTransportTest, PassesNoMoreThanTheRateAfterOneBurst) {
   constexpr size_t kBytes = 100000 - kHeaderBytes;
   ImpairConfig config;
-  config.set_rate_mbit(80);  // 10 bytes a microsecond: 10 ms a message
+  config.set_rate_mbit(80);  // 10 bytes per microsecond: 10 ms per message
   Open(config);
   const absl::Duration burst = absl::Microseconds(ImpairedTransport::kBurstBytes / 10.0);
   for (int round = 0; round < 2; ++round) {
@@ -154,7 +155,7 @@ TEST_F(ImpairedTransportTest, PassesNoMoreThanTheRateAfterOneBurst) {
       const absl::Duration expected = start + absl::Milliseconds(10 * (i + 1)) - burst;
       EXPECT_LT(absl::AbsDuration(below_->sent[i].first - expected), absl::Microseconds(1)) << i;
     }
-    time_.RunUntil(time_.Now() + absl::Seconds(10));  // saves up one burst, not more
+    time_.RunUntil(time_.Now() + absl::Seconds(10));  // saves up one burst, no more
   }
 }
 

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/open_transport.h"
 
 #include <utility>
 
 #include "base/status_macros.h"
-#include "proto/largest_payload.h"
+#include "config/largest_payload.h"
 #include "transport/dual_transport.h"
 #include "transport/impaired_transport.h"
 
 namespace tug {
 namespace {
 
-// One for all jobs: the same job meets the same losses and delays again.
+// The same for all jobs, so that rerunning a job repeats its losses and delays.
 constexpr uint64_t kImpairSeed = 1;
 
 }  // namespace

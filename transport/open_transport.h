@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_OPEN_TRANSPORT_H_
 #define TUG_TRANSPORT_OPEN_TRANSPORT_H_
 
@@ -13,12 +14,12 @@ namespace tug {
 
 struct OpenedTransport {
   std::unique_ptr<Transport> transport;
-  std::string endpoint;  // "tcp://HOST:PORT" for peers elsewhere; empty if it does not listen
+  std::string endpoint;  // "tcp://HOST:PORT" for remote peers; empty if it does not listen
 };
 
-// The transport of one endpoint of a job as `comm` (all fields filled) wants it: shared memory with
-// peers on this host, TCP to others, impairments. Listens if `listen_host` is not empty. Only peers
-// that have the same `keys` are reached. Errors: as DualTransport::Create.
+// Opens the transport of one endpoint of a job as configured by `comm` (all fields filled): shared
+// memory to peers on this host, TCP to others, impairments. Listens if `listen_host` is not empty.
+// Reaches only peers with the same `keys`. Errors: as DualTransport::Create.
 absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const CommConfig& comm,
                                               const std::string& listen_host,
                                               const JobKeys& keys = JobKeys());

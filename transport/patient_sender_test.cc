@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/patient_sender.h"
 
 #include <vector>
@@ -10,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Takes up to `room` messages; nobody but peers below 100 is there.
+// Accepts up to `room` messages; only peers below 100 exist.
 class NarrowTransport final : public Transport {
  public:
   absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
@@ -44,7 +45,7 @@ TEST(PatientSender, KeepsWhatDoesNotFitAndItsOrder) {
   EXPECT_THAT(transport.sent, ElementsAre(1));
   EXPECT_EQ(sender.PollTime(absl::Seconds(1)), PatientSender::kRetry);
   transport.room = 10;
-  sender.Send(Numbered(7, 4));  // behind those that wait
+  sender.Send(Numbered(7, 4));  // queued behind the kept messages
   EXPECT_THAT(transport.sent, ElementsAre(1));
   sender.Retry();
   EXPECT_THAT(transport.sent, ElementsAre(1, 2, 3, 4));

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_RAW_CONNECTION_TEST_SUPPORT_H_
 #define TUG_TRANSPORT_RAW_CONNECTION_TEST_SUPPORT_H_
 
-// Connections of which ZeroMQ knows nothing, and the bytes of ZMTP that go over them.
+// TCP connections below ZeroMQ, and the ZMTP bytes to send over them.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -25,7 +26,6 @@ using Frame = std::vector<std::byte>;
 inline Frame FrameOf(std::span<const std::byte> bytes) { return Frame(bytes.begin(), bytes.end()); }
 inline Frame Text(const std::string& text) { return FrameOf(std::as_bytes(std::span(text))); }
 
-// A connection below ZeroMQ.
 class RawConnection {
  public:
   explicit RawConnection(uint16_t port, in_addr_t from = INADDR_LOOPBACK)
@@ -43,9 +43,9 @@ class RawConnection {
   ~RawConnection() { close(fd_); }
 
   bool connected() const { return connected_; }
-  // The other side may have hung up already: that is its right.
+  // Ignores errors: the other side may already have closed the connection.
   void Write(const Frame& bytes) { (void)!send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // Whether the other side has ended it; what it says is taken.
+  // Whether the other side has closed the connection. Discards the received bytes.
   bool HasEnded() {
     char said[256];
     ssize_t size;
@@ -63,7 +63,7 @@ inline uint16_t PortOf(const std::string& endpoint) {
   return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
 }
 
-// The first 64 bytes of a ZMTP 3.0 peer.
+// First 64 bytes from a ZMTP 3.0 peer.
 inline Frame ZmtpGreeting(const std::string& mechanism_name = "NULL") {
   Frame bytes(64, std::byte{0});
   bytes[0] = std::byte{0xFF};
@@ -79,7 +79,7 @@ inline Frame operator+(Frame a, const Frame& b) {
   return a;
 }
 
-// Head of a frame that says it has `size` bytes.
+// Head of a frame that announces `size` bytes.
 inline Frame ZmtpLongFrame(uint64_t size, bool command = false) {
   Frame bytes{command ? std::byte{6} : std::byte{2}};
   for (int shift = 56; shift >= 0; shift -= 8)

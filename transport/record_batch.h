@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_RECORD_BATCH_H_
 #define TUG_TRANSPORT_RECORD_BATCH_H_
 
-// Small messages to one peer on their way into one ZeroMQ message (docs/wire_format.md, "Over
-// ZeroMQ"): headers one after another, then payloads one after another, each beginning at a
-// multiple of 8 bytes. A message costs libzmq and the kernel about the same however small it is, so
-// what is sent between two Polls shares that cost.
+// Small messages to one peer, collected for one ZeroMQ message (docs/wire_format.md, "Over
+// ZeroMQ"): all headers, then all payloads, each at a multiple of 8 bytes. libzmq and the kernel
+// cost about the same per message whatever its size, so messages sent between two Polls share that
+// cost.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,19 +13,19 @@
 #include <span>
 #include <vector>
 
-#include "base/block_pool.h"
-#include "base/lease.h"
+#include "base/memory/block_pool.h"
+#include "base/memory/lease.h"
 #include "transport/transport.h"
 
 namespace tug {
 
-inline constexpr size_t kMaxRecords = 256;  // of one ZeroMQ message
-// Payloads of a batch together; a larger one travels as the only record.
+inline constexpr size_t kMaxRecords = 256;  // per ZeroMQ message
+// Limit for the payloads of one batch; a larger payload travels as the only record.
 inline constexpr size_t kMaxBatchBytes = 64 << 10;
-// Up to here a payload is copied into the batch, above it is sent from where it lies.
+// Payloads up to this size are copied into the batch; larger ones are sent in place.
 inline constexpr size_t kSmallPayloadBytes = 8 << 10;
 
-// Where the next payload begins after one that ends at `end`.
+// Offset of the next payload after one that ends at `end`.
 inline constexpr size_t PayloadOffset(size_t end) {
   return (end + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
 }
@@ -36,16 +37,16 @@ class RecordBatch {
 
   bool empty() const { return headers_.empty(); }
   size_t records() const { return headers_.size() / kHeaderBytes; }
-  // Payloads and the padding between them.
+  // Payloads including the padding between them.
   size_t payload_bytes() const { return payload_bytes_; }
   bool Fits(size_t payload_bytes) const {
     return records() < kMaxRecords &&
            PayloadOffset(payload_bytes_) + payload_bytes <= kMaxBatchBytes;
   }
 
-  // Seals the header and copies the payload. REQUIRES: it fits.
+  // Seals the header and copies the payload. REQUIRES: Fits.
   void Add(PeerId self, bool checksum, const Outgoing& message);
-  // Seals the header only: the payload is sent in place of the batch's payloads. REQUIRES: empty.
+  // Seals the header only; the caller sends the payload itself. REQUIRES: empty.
   void AddHeader(PeerId self, bool checksum, const Outgoing& message);
 
   std::span<const std::byte> headers() const { return headers_; }
@@ -55,7 +56,7 @@ class RecordBatch {
  private:
   std::shared_ptr<BlockPool> pool_;
   std::vector<std::byte> headers_;    // keeps its capacity
-  std::shared_ptr<PoolBlock> block_;  // of kMaxBatchBytes; none before the first payload
+  std::shared_ptr<PoolBlock> block_;  // of kMaxBatchBytes; null before the first payload
   size_t payload_bytes_ = 0;
 };
 

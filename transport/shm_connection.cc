@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/shm_connection.h"
 
 #include <sys/socket.h>
@@ -11,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
-#include "base/same_secret.h"
+#include "base/net/same_secret.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -36,7 +37,7 @@ void Ring(int doorbell) {
 
 }  // namespace
 
-// Destroyed with the last copy of a received message's lease.
+// Releases a slot when the last copy of a received message's lease is destroyed.
 struct ShmConnection::Loan {
   Loan(std::shared_ptr<Inbox> from, std::shared_ptr<const SharedRegion> lies_in, uint32_t in_slot)
       : inbox(std::move(from)), region(std::move(lies_in)), slot(in_slot) {}
@@ -186,8 +187,8 @@ absl::Status ShmConnection::ShareRegionsUpTo(uint32_t region) {
   return absl::OkStatus();
 }
 
-// Where the peer can read the payload: where it is, or a copy, with the slot if it is small, else
-// in the payload's place.
+// Location where the peer can read the payload: in place if it lies in the arena, else a copy, with
+// the slot if it is small, otherwise in the arena, which replaces the payload.
 absl::StatusOr<ShmPlace> ShmConnection::PlaceOf(Lease& payload) {
   const size_t bytes = payload.size_bytes();
   if (bytes == 0) return ShmPlace{.region = ShmPlace::kWithSlot};
@@ -224,7 +225,7 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   return absl::OkStatus();
 }
 
-// The sender tries again, since buffers come back from peers. If none does, it tries for ever.
+// The sender retries, since peers return buffers. If none does, it retries forever.
 void ShmConnection::SayThatMemoryIsShort(const absl::Status& status) {
   if (std::exchange(said_that_memory_is_short_, true)) return;
   LogWarning(absl::StrCat("a message to ", peer_.has_value() ? PeerName(*peer_) : "a peer",
@@ -232,7 +233,7 @@ void ShmConnection::SayThatMemoryIsShort(const absl::Status& status) {
 }
 
 bool ShmConnection::TryPush(Waiting& message) {
-  if (outbox_.full()) return false;  // it keeps its lease
+  if (outbox_.full()) return false;  // the message keeps its lease
   if (message.place.region == ShmPlace::kWithSlot) {
     return outbox_.PushCopy(message.header, message.payload.bytes());
   }
@@ -240,8 +241,8 @@ bool ShmConnection::TryPush(Waiting& message) {
 }
 
 void ShmConnection::RingIfAsleep() {
-  // A peer says hello before it reads ours: one whose hello is not there yet has still to be woken
-  // by ours. Any other may sleep by now. A bad packet shows in failure().
+  // A peer sends its hello before it reads ours: if its hello has not arrived, our hello will wake
+  // it. Otherwise it may be asleep by now. failure() reports a bad packet.
   if (inbox_ == nullptr) ReadPackets().IgnoreError();
   if (inbox_ != nullptr && outbox_.TakeReceiverSleeps()) Ring(inbox_->peer_doorbell.get());
 }
@@ -261,15 +262,15 @@ std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() 
   std::optional<ShmReceiver::Taken> taken = inbox_->queue->Take();
   if (!taken.has_value()) return std::nullopt;
   if (taken->ring) Ring(inbox_->peer_doorbell.get());
-  // What the peer let go of before it sent this is ours again before this is read: a committed
-  // push's buffer, for one.
+  // Regain what the peer released before it sent this message, e.g. the buffer of a committed push,
+  // before the message is processed.
   outbox_.Collect();
   const ShmPlace& place = taken->content.payload;
   if (!taken->is_leased()) {
     if (taken->is_too_long()) return Violation("sends a payload that does not fit its slot");
     return Received{taken->content.header, std::move(taken->payload), Home::kReceiver};
   }
-  if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // shows in failure()
+  if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // see failure()
   const bool lies_somewhere =
       place.region < peer_regions_.size() &&
       place.offset <= peer_regions_[place.region]->bytes().size() &&

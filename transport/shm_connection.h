@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_SHM_CONNECTION_H_
 #define TUG_TRANSPORT_SHM_CONNECTION_H_
 
-// One peer on the same host: a Unix socket over which memory and eventfds are handed over, and a
-// queue each way (shm_queue.h). Payloads lie in the sender's arena, which the receiver maps
-// read-only, region by region, when it is first sent something that lies there; those that lie
-// elsewhere are copied, small ones into the queue.
+// Connection to one peer on the same host: a Unix socket that passes memory and eventfds, and one
+// queue per direction (shm_queue.h). Payloads in the sender's arena stay in place; the receiver
+// maps that arena read-only, region by region, when the first message of a region is sent. Other
+// payloads are copied, small ones into the queue.
 //
-// On the socket (SOCK_SEQPACKET), each packet a ShmPacket with file descriptors:
-//   hello   { the sender's queue, its eventfd }   first packet of each side: of who has connected,
-//                                                 then, if that has the job's keys, of the other
+// Each packet on the socket (SOCK_SEQPACKET) is a ShmPacket with file descriptors:
+//   hello   { the sender's queue, its eventfd }   first packet of each side: the connecting side
+//                                                 first; the other side if the proof matches
 //   region  { a region of the sender's arena }    before the first message that lies in it
-// The end of the socket is the end of the peer. Nothing has a name, but for the listener's abstract
-// one, so whatever way a process ends, nothing of it is left.
+// A closed socket means that the peer is gone. Only the listener's abstract socket has a name, so a
+// process leaves nothing behind however it ends.
 
 #include <cstdint>
 #include <deque>
@@ -23,9 +24,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/block_pool.h"
 #include "base/file_descriptor.h"
-#include "base/shared_arena.h"
+#include "base/memory/block_pool.h"
+#include "base/memory/shared_arena.h"
 #include "security/job_keys.h"
 #include "transport/shm_queue.h"
 #include "transport/transport.h"
@@ -34,34 +35,35 @@ namespace tug {
 
 struct ShmPacket {
   enum class Kind : uint32_t { kHello = 1, kRegion = 2 };
-  static constexpr uint32_t kMagic = 0x334D4853;  // "SHM3": the version of queue and packets
+  static constexpr uint32_t kMagic = 0x334D4853;  // "SHM3": version of queue and packets
   uint32_t magic = kMagic;
   Kind kind = Kind::kHello;
   PeerId sender = 0;
-  uint32_t region = 0;  // of kRegion: its index
-  KeyProof proof{};     // of kHello: ShmCredentials::Proof
+  uint32_t region = 0;  // kRegion only: its index
+  KeyProof proof{};     // kHello only: ShmCredentials::Proof
 };
 
-// By which two peers of one job know each other.
+// Credentials by which two peers of one job authenticate each other.
 struct ShmCredentials {
   JobKeys keys;
   uint64_t job = 0;
-  // That `from` has the keys, for `to` only.
+  // Proof that `from` has the keys; valid for `to` only.
   KeyProof Proof(PeerId from, PeerId to) const;
-  // Of the abstract socket that `listener` listens at. With keys, only their owners can know it
-  // before it is bound, so that nobody else can bind it first.
+  // Name of the abstract socket of `listener`. With keys, only members can compute it, so no other
+  // process can bind it first.
   std::string NameOf(PeerId listener) const;
 };
 
-// Not thread-safe; leases that it has handed out may be dropped on any thread, and later than it.
+// Not thread-safe. Leases of received messages may be released on any thread, also after the
+// connection is gone.
 class ShmConnection {
  public:
-  // Messages that wait for a slot before Send refuses more.
+  // Limit of queued messages (no free slot); above it Send returns RESOURCE_EXHAUSTED.
   static constexpr size_t kMaxWaiting = 65536;
 
-  // Takes over a connected socket. `peer`: whom we have connected to, and say hello to; none for an
-  // accepted socket, whose peer first says who it is. `credentials` and the doorbell outlive the
-  // connection.
+  // Takes ownership of a connected socket. `peer`: the peer we connected to and send a hello to;
+  // empty for an accepted socket, whose peer first identifies itself. `credentials` and the
+  // doorbell outlive the connection.
   static absl::StatusOr<std::unique_ptr<ShmConnection>> Create(FileDescriptor socket, PeerId self,
                                                                std::optional<PeerId> peer,
                                                                int own_doorbell,
@@ -71,8 +73,8 @@ class ShmConnection {
   std::optional<PeerId> peer() const { return peer_; }
   int socket() const { return socket_.get(); }
 
-  // Messages leave in this order. `header` is sealed (admission.h). RESOURCE_EXHAUSTED: see
-  // kMaxWaiting; also no memory to copy the payload into, or to share.
+  // Sends in call order. `header` is sealed (admission.h). RESOURCE_EXHAUSTED: kMaxWaiting messages
+  // are queued, or there is no memory to copy or share the payload.
   absl::Status Send(std::span<const std::byte, kHeaderBytes> header, Lease payload);
 
   struct Received {
@@ -80,20 +82,20 @@ class ShmConnection {
     Lease payload;
     Home home = Home::kSender;
   };
-  // The next message, not yet checked; nothing if there is none. kInvalidArgument: one that lies
-  // nowhere; it is gone.
+  // Returns the next message, not yet checked; nothing if there is none. INVALID_ARGUMENT: a
+  // message whose place is invalid; it is discarded.
   std::optional<absl::StatusOr<Received>> Receive();
 
-  // Sends what waited for slots, once the peer has released some. To be called now and then.
+  // Sends queued messages into slots that the peer has released. Call regularly.
   void Advance();
-  // Whether Receive or Advance has something to do.
+  // Whether Receive or Advance have work to do.
   bool HasWork() const;
-  // While asleep, the peer rings our doorbell when there is work.
+  // While sleeping, the peer rings our doorbell when there is work.
   void SetSleeping(bool sleeping);
 
-  // Reads the socket's packets. Not OK, from then on: the peer is gone, or does not keep to the
-  // protocol, or there are no files left to take what it shares. What it has sent can still be
-  // received; nothing more can be sent.
+  // Reads the socket's packets. An error is permanent: the peer is gone or violates the protocol,
+  // or no file descriptors are left for the memory it shares. Messages it has already sent can
+  // still be received; none can be sent.
   absl::Status ReadPackets();
   const absl::Status& failure() const { return failure_; }
 
@@ -103,7 +105,7 @@ class ShmConnection {
     ShmPlace place{.region = ShmPlace::kWithSlot};
     Lease payload;
   };
-  // What leases of received messages keep alive: the way back.
+  // State kept alive by leases of received messages, to release their slots.
   struct Inbox {
     std::shared_ptr<ShmReceiver> queue;
     FileDescriptor peer_doorbell;
@@ -142,11 +144,11 @@ class ShmConnection {
   absl::Status failure_;
   bool said_that_memory_is_short_ = false;
   const std::shared_ptr<SharedArena> arena_;
-  std::shared_ptr<SharedRegion> queue_;  // until our hello
+  std::shared_ptr<SharedRegion> queue_;  // reset once our hello is sent
   ShmSender outbox_;
   std::deque<Waiting> waiting_;
-  uint32_t shared_regions_ = 0;   // of our arena: handed over so far
-  std::shared_ptr<Inbox> inbox_;  // none before the peer's hello
+  uint32_t shared_regions_ = 0;   // regions of our arena already passed to the peer
+  std::shared_ptr<Inbox> inbox_;  // null before the peer's hello
   std::vector<std::shared_ptr<SharedRegion>> peer_regions_;
 };
 

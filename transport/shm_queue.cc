@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/shm_queue.h"
 
 #include <bit>
@@ -10,13 +11,13 @@
 namespace tug {
 namespace {
 
-// A look takes a cache line from the receiver.
+// Each check takes a cache line from the receiver.
 constexpr size_t kCopiedBetweenLooks = 8;
 
 constexpr uint64_t kCacheLineBytes = 64;
 
-// From so many bytes on, what a core waits for memory at first is less than what it waits for
-// lines.
+// From this size on, the initial wait for memory costs less than the transfers of cache lines
+// between cores.
 constexpr size_t kAroundCachesBytes = 1 << 10;
 
 void CopyForReceiver(std::span<const std::byte> payload, std::byte* to) {
@@ -33,7 +34,7 @@ void CopyForReceiver(std::span<const std::byte> payload, std::byte* to) {
 
 ShmQueueMemory* MemoryOf(SharedRegion& region) {
   TUG_CHECK(region.bytes().size() >= sizeof(ShmQueueMemory));
-  // Fresh pages are zero, which is the empty queue.
+  // Fresh pages are zero, which is an empty queue.
   return reinterpret_cast<ShmQueueMemory*>(region.bytes().data());
 }
 
@@ -85,14 +86,14 @@ void ShmSender::Publish(uint32_t slot, std::span<const std::byte, kHeaderBytes> 
   ShmSlot& to = memory_->slots[slot];
   std::memcpy(to.header.data(), header.data(), header.size());
   to.payload = place;
-  // Sequentially consistent, as the receiver's sleep: either it sees this message, or we see that
-  // it sleeps.
+  // Sequentially consistent, like the receiver's sleep flag: either it sees this message, or we see
+  // that it sleeps.
   memory_->ring[pushed_ % kShmSlots].store(ShmLap(pushed_) * kShmSlots + slot);
   ++pushed_;
 }
 
 bool ShmSender::TakeReceiverSleeps() {
-  // A plain look first: an exchange would take the cache line from the receiver each time.
+  // Load first: an exchange would take the cache line from the receiver each time.
   return memory_->receiver_sleeps.load() != 0 && memory_->receiver_sleeps.exchange(0) != 0;
 }
 
@@ -118,7 +119,7 @@ void ShmSender::CollectWord(uint32_t word) {
   uint64_t bits = memory_->released[word].exchange(0, std::memory_order_acquire);
   for (; bits != 0; bits &= bits - 1) {
     const uint32_t slot = word * kShmSlotsInWord + static_cast<uint32_t>(std::countr_zero(bits));
-    // A bit of a slot that has no lease is the peer's mistake.
+    // Ignore a bit of a slot without a lease: the peer's error.
     if (slot >= leased_.size() || !leased_[slot]) continue;
     leased_[slot] = false;
     leases_[slot] = Lease();
@@ -128,7 +129,7 @@ void ShmSender::CollectWord(uint32_t word) {
 
 void ShmSender::CollectTaken() {
   taken_ = memory_->taken.load();
-  if (pushed_ - taken_ > kShmSlots) return;  // the peer's mistake
+  if (pushed_ - taken_ > kShmSlots) return;  // the peer's error
   while (!copied_.empty() && pushed_ - copied_.front().number > pushed_ - taken_) {
     spare_.push_back(copied_.front().slot);
     copied_.pop_front();
@@ -147,7 +148,7 @@ std::optional<ShmReceiver::Taken> ShmReceiver::Take() {
   if (taken->is_leased()) return taken;
   if (const uint64_t bytes = taken->content.payload.bytes; bytes > 0 && !taken->is_too_long()) {
     const std::byte* const from = memory_->copies[taken->slot].data();
-    // On its way while memory is found for it.
+    // Prefetch while memory for the copy is allocated.
     for (uint64_t at = 0; at < bytes; at += kCacheLineBytes) __builtin_prefetch(from + at);
     const std::shared_ptr<PoolBlock> copy = NewPoolBlock(copies_, bytes);
     std::memcpy(copy->data(), from, bytes);

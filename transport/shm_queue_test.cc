@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/shm_queue.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ uint64_t NumberOf(const ShmReceiver::Taken& taken) {
   return n;
 }
 
-// A lease and a way to see whether it is held.
+// A lease, and whether it is held.
 struct Watched {
   std::shared_ptr<int> owner = std::make_shared<int>(0);
   Lease lease() const { return Lease(owner, std::span<const std::byte>()); }
@@ -112,7 +113,7 @@ TEST(ShmQueue, WhatAHostilePeerWritesCannotLeadOutOfTheQueue) {
     pair.sender->Collect();
     ASSERT_LE(pair.sender->occupied(), 1u) << "seed " << seed;
   }
-  // Messages that are said to be taken and are not even sent.
+  // A peer that claims to have taken messages which were not sent.
   ASSERT_TRUE(pair.sender->PushCopy(Numbered(2), {}));
   for (int round = 0; round < 100; ++round) {
     pair.memory().taken.store(static_cast<uint32_t>(random()));
@@ -120,7 +121,7 @@ TEST(ShmQueue, WhatAHostilePeerWritesCannotLeadOutOfTheQueue) {
     ASSERT_TRUE(pair.sender->PushCopy(Numbered(3), {}));
     ASSERT_LE(pair.sender->occupied(), 102u) << "seed " << seed;
   }
-  // A sender that writes nonsense: every slot taken is inside, and so is every payload.
+  // A sender that writes garbage: every slot and payload taken must still be in range.
   for (uint32_t i = 0; i < kShmSlots; ++i) {
     const auto slot = static_cast<uint32_t>(random() % kShmSlots);
     pair.memory().ring[i].store(ShmLap(i) * kShmSlots + slot);
@@ -176,7 +177,7 @@ TEST(ShmQueue, ASenderThatWaitsForASlotIsRungWhenACopyIsTaken) {
   EXPECT_TRUE(pair.sender->PushCopy(Numbered(kShmSlots), {}));
 }
 
-// One thread sends, every third message a copy, one takes, two release, in a random order.
+// One thread sends (every third message a copy), one takes, two release in random order.
 TEST(ShmQueue, EveryMessageArrivesOnceWithReleasesFromOtherThreads) {
   Pair pair;
   constexpr uint64_t kMessages = 300000;

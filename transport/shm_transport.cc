@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/shm_transport.h"
 
 #include <poll.h>
@@ -15,15 +16,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/cpu/spin.h"
 #include "base/log.h"
-#include "base/spin.h"
 #include "base/status_macros.h"
 
 namespace tug {
 namespace {
 
 constexpr int kListenBacklog = 1024;
-// While messages keep coming, how often polls look for other events, which asks the kernel.
+// Interval of checks for other events, each a system call, while messages keep arriving.
 constexpr absl::Duration kBetweenEvents = absl::Microseconds(100);
 
 absl::Status NoFiles(const char* what) {
@@ -40,7 +41,7 @@ AbstractAddress AddressOf(PeerId peer, const ShmCredentials& credentials) {
   const std::string name = credentials.NameOf(peer);
   AbstractAddress result{};
   result.address.sun_family = AF_UNIX;
-  // A leading 0 makes the name abstract: of the network namespace, not of a file system.
+  // A leading 0 makes the name abstract: it belongs to the network namespace, not to a file system.
   std::memcpy(result.address.sun_path + 1, name.data(), name.size());
   result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return result;
@@ -200,19 +201,19 @@ void ShmTransport::SetSleeping(bool sleeping) {
 int ShmTransport::Drain(const std::function<void(Message)>& handler) {
   int drained = 0;
   bool failed = false;
-  // By index: the handler may connect to further peers.
+  // By index: the handler may add connections.
   for (size_t i = 0; i < connections_.size() && drained < kMaxBatch; ++i) {
     drained += DrainOne(*connections_[i], kMaxBatch - drained, handler);
     failed = failed || !connections_[i]->failure().ok();
   }
   if (failed && drained < kMaxBatch) RemoveFailed();
   if (drained == 0 || connections_.empty()) return drained;
-  // Not always the same peer first.
+  // Rotate, so that the same peer is not always first.
   std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
   return drained;
 }
 
-// What they had sent has been received.
+// Call after their messages have been received.
 void ShmTransport::RemoveFailed() {
   std::erase_if(connections_, [this](const std::unique_ptr<ShmConnection>& connection) {
     const absl::Status& failure = connection->failure();
@@ -223,7 +224,7 @@ void ShmTransport::RemoveFailed() {
                       peer.has_value() ? PeerName(*peer) : "a process on this host",
                       failure.message());
     }
-    return true;  // its socket leaves the epoll set as it is closed
+    return true;  // closing the socket removes it from the epoll set
   });
 }
 
@@ -294,7 +295,7 @@ void ShmTransport::OnSocket(int fd) {
       std::find_if(connections_.begin(), connections_.end(),
                    [&](const auto& connection) { return connection->socket() == fd; });
   if (found == connections_.end()) return;
-  (*found)->ReadPackets().IgnoreError();  // shows in failure(); see Drain
+  (*found)->ReadPackets().IgnoreError();  // failure() reports errors; see Drain
 }
 
 void ShmTransport::Wake() {

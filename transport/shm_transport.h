@@ -1,18 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_SHM_TRANSPORT_H_
 #define TUG_TRANSPORT_SHM_TRANSPORT_H_
 
-// Transport between processes of one user on one host, through shared memory: a payload that lies
-// in memory from NewBuffer is never copied; the receiver reads it where it is (Home::kSender).
+// Transport between processes of one user on one host, through shared memory. A payload in memory
+// from NewBuffer is never copied: the receiver reads it in place (Home::kSender).
 //
 //  - An endpoint listens at an abstract Unix socket named after job and peer, so peers need no
-//    address to find one another, and do so only inside one network namespace. With keys the name
-//    is a code that only members can make.
-//  - Only processes of the same user are let in, of a job with keys only those that have them;
-//    beyond that, peers trust one another with their payloads (a sender could change one that is
-//    being read), not with their own memory.
-//  - Waiting is an eventfd for each endpoint, rung by peers that see it sleep, after a short spin
-//    where there are cores to spare. An eventfd rather than a futex: one wait covers TCP as well.
-//  - Payloads are not checksummed: they cross no wire.
+//    address to find each other, and find each other only inside one network namespace. With keys
+//    the name is a code that only members can compute.
+//  - Only processes of the same user are accepted; in a job with keys, only those that have them.
+//    Accepted peers trust each other with their payloads (a sender could change one that is being
+//    read), not with their own memory.
+//  - Each endpoint waits on an eventfd, which peers ring when they see it asleep, after a short
+//    spin if there are spare cores. An eventfd rather than a futex, so that one wait covers TCP
+//    too.
+//  - Payloads are not checksummed: they do not cross a network.
 
 #include <cstdint>
 #include <functional>
@@ -24,7 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/file_descriptor.h"
-#include "base/shared_arena.h"
+#include "base/memory/shared_arena.h"
 #include "base/time_source.h"
 #include "security/job_keys.h"
 #include "transport/admission.h"
@@ -33,7 +35,7 @@
 
 namespace tug {
 
-// Used from one thread at a time, but for Wake, NewBuffer and SharedBytes.
+// Used by one thread at a time, except Wake, NewBuffer and SharedBytes.
 class ShmTransport final : public Transport {
  public:
   struct Options {
@@ -41,16 +43,17 @@ class ShmTransport final : public Transport {
     uint64_t job = 0;
     bool listen = false;
     uint64_t max_message_bytes = kMaxPayloadBytes;
-    // How long Poll looks for messages before it sleeps, if one came within as long before.
+    // How long Poll spins before it sleeps, if a message arrived within the last `spin`.
     absl::Duration spin = absl::ZeroDuration();
-    // Of the job: who cannot show that it has them is not taken for a peer.
+    // The job's keys: a process that cannot prove it has them is refused as a peer.
     JobKeys keys;
   };
 
-  // Errors: ALREADY_EXISTS (the name to listen by is taken), RESOURCE_EXHAUSTED (files).
+  // Errors: ALREADY_EXISTS (the socket name is taken), RESOURCE_EXHAUSTED (file descriptors).
   static absl::StatusOr<std::unique_ptr<ShmTransport>> Create(const Options& options);
 
-  // NOT_FOUND: no such peer in this network namespace, or another user's. `endpoint` is not read.
+  // NOT_FOUND: no such peer in this network namespace, or it belongs to another user. `endpoint` is
+  // ignored.
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
   absl::Status Send(Outgoing message) override;
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
@@ -60,8 +63,9 @@ class ShmTransport final : public Transport {
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
   uint64_t SharedBytes() const override { return arena_->touched_bytes(); }
 
-  // Poll, with another way to wait: `wait` returns after the timeout at the latest, and when
-  // wait_fd() is readable. Also called, with no timeout, now and then while messages keep coming.
+  // Poll with another way to wait: `wait` returns at the latest after the timeout, and when
+  // wait_fd() is readable. It is also called with a zero timeout now and then while messages keep
+  // arriving.
   void PollWith(absl::Duration timeout, const std::function<void(Message)>& handler,
                 const std::function<void(absl::Duration)>& wait);
   int wait_fd() const { return epoll_.get(); }
@@ -73,13 +77,13 @@ class ShmTransport final : public Transport {
   void Watch(int fd);
   ShmConnection* FindConnection(PeerId peer) const;
   bool HasWork() const;
-  // Handles messages at hand; returns how many.
+  // Handles available messages; returns their number.
   int Drain(const std::function<void(Message)>& handler);
   int DrainOne(ShmConnection& connection, int limit, const std::function<void(Message)>& handler);
   void RemoveFailed();
   bool SpinForWork();
   void SetSleeping(bool sleeping);
-  // Doorbell, new peers, packets, ends.
+  // Handles epoll events: doorbell, new connections, packets, closed sockets.
   void HandleEvents();
   void Accept();
   void OnSocket(int fd);
@@ -95,7 +99,7 @@ class ShmTransport final : public Transport {
   Admission admission_;
   TransportCounters counters_;
   absl::Time last_message_ = absl::InfinitePast();
-  absl::Time next_events_ = absl::InfinitePast();  // when to look for them while messages come
+  absl::Time next_events_ = absl::InfinitePast();  // next check while messages keep arriving
 };
 
 }  // namespace tug

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/shm_transport.h"
 
 #include <sys/socket.h>
@@ -56,7 +57,7 @@ Outgoing To(PeerId to, uint64_t clock, Lease payload = Lease()) {
   return message;
 }
 
-// One end and what it has received.
+// One endpoint and its received messages.
 struct End {
   explicit End(std::unique_ptr<ShmTransport> opened) : transport(std::move(opened)) {}
   void Poll() {
@@ -95,7 +96,7 @@ TEST_F(ShmTransportTest, APayloadIsReadWhereItLies) {
   EXPECT_EQ(message.home, Home::kSender);
   ASSERT_EQ(message.payload.size_bytes(), 8192u);
   EXPECT_TRUE(IsFilledWith(message.payload, 7));
-  buffer->data()[4096] = std::byte{9};  // no copy was made
+  buffer->data()[4096] = std::byte{9};  // visible to the receiver: no copy was made
   EXPECT_EQ(message.payload.bytes()[0], std::byte{9});
 }
 
@@ -260,7 +261,7 @@ TEST_F(ShmTransportTest, AKilledProcessLeavesNothingAndTheEndpointGoesOn) {
 
 // ---- hostile peers ----
 
-// A process of the same user that knows the name and speaks badly.
+// A process of the same user that knows the name and violates the protocol.
 class Intruder {
  public:
   Intruder(const ShmCredentials& credentials, PeerId to)
@@ -316,12 +317,12 @@ TEST_F(ShmTransportTest, BadPacketsEndTheirConnectionOnly) {
     intruders.back()->Send(&packet, size, std::move(fds));
   };
   intrude(hello, sizeof(hello), {});                // no memory
-  intrude(hello, sizeof(hello), {fd, fd});          // a queue too small
-  intrude(hello, sizeof(hello), {0, 1});            // no memory at all
-  intrude(hello, 3, {fd, fd});                      // cut short
+  intrude(hello, sizeof(hello), {fd, fd});          // queue too small
+  intrude(hello, sizeof(hello), {0, 1});            // not shared memory
+  intrude(hello, 3, {fd, fd});                      // truncated
   intrude(wrong_magic, sizeof(hello), {fd, fd});    // another release
-  intrude(region, sizeof(region), {fd, fd});        // one memory too many
-  intrude(hello, sizeof(hello), {fd, fd, fd, fd});  // more than there is room for
+  intrude(region, sizeof(region), {fd, fd});        // one descriptor too many
+  intrude(hello, sizeof(hello), {fd, fd, fd, fd});  // more descriptors than a packet can hold
   ASSERT_TRUE(PollUntil({&lane_, &worker_}, [&] {
     return std::ranges::all_of(intruders, [](auto& intruder) { return intruder->IsShutOut(); });
   }));
@@ -344,7 +345,7 @@ TEST(ShmTransport, OnlyWhoHasTheKeysIsAPeer) {
   for (const JobKeys& others : {JobKeys(), MakeJobKeys(SecurityConfig::TOKEN).value()}) {
     End stranger(open(WorkerPeer(1), others));
     EXPECT_TRUE(absl::IsNotFound(stranger.transport->Connect(LanePeer(0), "")));
-    // Names that are bound can be read in /proc/net/unix.
+    // Bound names are visible in /proc/net/unix.
     Intruder reader({keys, job}, LanePeer(0));
     const ShmPacket hello{.sender = WorkerPeer(1),
                           .proof = ShmCredentials{others, job}.Proof(WorkerPeer(1), LanePeer(0))};
@@ -383,12 +384,12 @@ TEST_F(ShmTransportTest, PayloadsOutsideTheSharedMemoryAndForgedHeadersAreDroppe
     EncodeHeader(header, bytes);
     ASSERT_TRUE(sender.Push(bytes, place, Lease()));
   };
-  push(100, {1, 0, 100});                  // a region that was not shared
+  push(100, {1, 0, 100});                  // region that was not shared
   push(100, {0, 4000, 100});               // beyond its end
   push(100, {0, ~uint64_t{0} - 10, 100});  // wraps around
-  push(100, {0, 0, ~uint64_t{0}});         // longer than anything
-  push(101, {0, 0, 100});                  // not what the header says
-  push(100, {0, 0, 100}, WorkerPeer(6));   // somebody else's name
+  push(100, {0, 0, ~uint64_t{0}});         // longer than any region
+  push(101, {0, 0, 100});                  // size differs from the header's
+  push(100, {0, 0, 100}, WorkerPeer(6));   // another peer's name
   ASSERT_TRUE(sender.Push(std::array<std::byte, kHeaderBytes>{}, {0, 0, 100}, Lease()));
   push(4096, {0, 0, 4096});  // a good one
   ASSERT_TRUE(PollUntil({&lane_}, [&] { return lane_.inbox.size() == 1; }));

@@ -1,4 +1,5 @@
-// What those without keys can take of a lane's port.
+// SPDX-License-Identifier: Apache-2.0
+// Limits on what peers without keys can use of a lane's port.
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +20,8 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// A lane with keys, at which only few strangers may wait, for longer than the test takes.
+// A lane with keys that admits only a few strangers, whose handshake does not time out during the
+// test.
 class StrangersTest : public ::testing::TestWithParam<SecurityConfig::Mode> {
  protected:
   static constexpr size_t kMostWaiting = 8;

@@ -1,5 +1,6 @@
-// Goodput one way, round trips and small messages over loopback, beside bare ZeroMQ and a plain TCP
-// stream doing the same. Sender and receiver are two threads. Bytes per second count payloads only.
+// SPDX-License-Identifier: Apache-2.0
+// One-way goodput, round trips and small messages over loopback, compared with bare ZeroMQ and a
+// plain TCP stream. Sender and receiver are two threads. Bytes per second count payloads only.
 //
 //   bazel run //transport:transport_benchmark
 
@@ -13,8 +14,8 @@
 #include <atomic>
 #include <thread>
 
-#include "base/large_blocks.h"
-#include "base/lease.h"
+#include "base/memory/large_blocks.h"
+#include "base/memory/lease.h"
 #include "transport/zmq_transport.h"
 
 namespace tug {
@@ -41,14 +42,14 @@ Outgoing To(PeerId peer, uint64_t clock, Lease payload) {
   return message;
 }
 
-// Pages the process has touched first: what the allocator gave back to the kernel and took again.
+// First touches of pages: memory that the allocator returned to the kernel and got again.
 int64_t PageFaults() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
 }
 
-// The other end, on its own thread: answers every message, with its payload or without.
+// The other end, on its own thread: replies to every message, with or without its payload.
 class Responder {
  public:
   Responder(bool checksum, bool echo)
@@ -121,7 +122,7 @@ void RoundTrip(benchmark::State& state) {
 }
 BENCHMARK(RoundTrip)->ArgName("bytes")->Arg(4 << 10)->UseRealTime();
 
-// Round trips with 64 under way at a time, as many messages as travel together where they can.
+// Round trips with 64 in flight, so that messages can be batched.
 void SmallMessages(benchmark::State& state) {
   constexpr uint64_t kOutstanding = 64;
   Responder lane(/*checksum=*/true, /*echo=*/true);
@@ -276,7 +277,7 @@ struct PlainTcp {
   int far = -1;
 };
 
-// From one buffer into one buffer: no faster way through TCP with `bytes` at a time.
+// From one buffer into one buffer: the upper bound for TCP with `bytes` per call.
 void TcpStream(benchmark::State& state) {
   const auto from = Payload(state.range(0));
   PlainTcp tcp;

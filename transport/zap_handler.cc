@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/zap_handler.h"
 
 #include <sys/socket.h>
@@ -10,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/check.h"
-#include "base/host_name.h"
-#include "base/same_secret.h"
+#include "base/net/host_name.h"
+#include "base/net/same_secret.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 
@@ -23,14 +24,15 @@ constexpr char kMonitorEndpoint[] = "inproc://tug.events";
 constexpr char kDomain[] = "tug";
 constexpr char kUser[] = "tug";
 constexpr size_t kCurveKeyBytes = 32;
-// Of a ZAP request: version, number, domain, address, routing id, mechanism; credentials follow.
+// Fixed frames of a ZAP request: version, number, domain, address, routing id, mechanism;
+// credentials follow.
 constexpr size_t kRequestFrames = 6;
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_DISCONNECTED |
                         ZMQ_EVENT_CLOSED;
-// Addresses that are remembered: more connections at a time than a job has.
+// Limit of remembered addresses; a job has fewer concurrent connections.
 constexpr size_t kMostAddresses = 65536;
-constexpr long kLookMs = 100;  // how often those are looked at that have not yet shown keys
+constexpr long kLookMs = 100;  // interval of checks of connections that have not yet shown keys
 
 void SetNumber(void* socket, int option, int value) {
   TUG_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0) << "option " << option;
@@ -40,7 +42,7 @@ void SetText(void* socket, int option, const std::string& value) {
   TUG_CHECK(zmq_setsockopt(socket, option, value.data(), value.size()) == 0) << "option " << option;
 }
 
-// All frames of a message; none once the context has ended.
+// Returns all frames of a message; none once the context has ended.
 std::vector<std::string> ReadFrames(void* socket) {
   std::vector<std::string> frames;
   for (bool more = true; more;) {
@@ -179,8 +181,8 @@ std::string ZapHandler::Judge(const std::string& mechanism,
   return "it shows no keys of this job";
 }
 
-// An event: its number (16 bits) and a value (32 bits), then an endpoint. One I/O thread tells of
-// one connection after another: that a handshake failed, and then which connection has ended.
+// Layout of an event: number (16 bits) and value (32 bits), then an endpoint. One I/O thread
+// reports one connection after another: the failed handshake, then the closed connection.
 bool ZapHandler::TakeEvent(void* events) {
   const std::vector<std::string> frames = ReadFrames(events);
   if (frames.empty()) return false;

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_ZAP_HANDLER_H_
 #define TUG_TRANSPORT_ZAP_HANDLER_H_
 
-// Who is let in at a ZeroMQ socket that listens: only those who have the job's keys. libzmq asks
-// once for each connection, by ZAP (RFC 27), and this answers; those who do not even speak the
-// mechanism (PLAIN of RFC 24, CURVE of RFC 25) libzmq turns away by itself, and a monitor of the
-// socket tells. Both are counted, and said once for each address and reason. Bytes that are no ZMTP
-// 3 at all libzmq (4.3.4) closes without telling anybody: those are neither. By the same events it
-// bounds the connections that have not yet shown keys (connection_watch.h). Nothing of this is on
-// the way of a message.
+// Authenticates connections to a listening ZeroMQ socket: accepts only peers with the job's keys.
+// libzmq asks once per connection, by ZAP (RFC 27), and ZapHandler replies. libzmq itself refuses
+// peers that do not speak the mechanism (PLAIN of RFC 24, CURVE of RFC 25) and reports them through
+// the socket's monitor. Both are counted, and logged once per address and reason. Bytes that are
+// not ZMTP 3 make libzmq (4.3.4) close the connection without an event: those are not counted. The
+// same events bound the connections that have not yet shown keys (connection_watch.h). No message
+// passes through ZapHandler.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,18 +27,20 @@
 
 namespace tug {
 
-// Before a socket connects: shows the keys, and with CURVE takes only who has them.
+// Call before a socket connects: it shows the keys and, with CURVE, accepts only a server that has
+// them.
 void SetClientKeys(void* socket, const JobKeys& keys);
-// Before a socket binds: lets in whom the ZapHandler of its context does. REQUIRES: there is one by
-// then, for as long as the socket is bound (libzmq's CURVE does not ask where nobody answers).
+// Call before a socket binds: the ZapHandler of its context decides on connections. REQUIRES: that
+// handler exists by then, and as long as the socket is bound (libzmq's CURVE does not ask if there
+// is no handler).
 void SetServerKeys(void* socket, const JobKeys& keys);
 
-// A thread of its own, until the context ends.
+// Runs a thread until the context ends.
 class ZapHandler {
  public:
-  // For all sockets of `context` with SetServerKeys; watches `listener`, which is to be bound yet.
-  // `most_waiting`: connections that have not yet shown keys. `say`: as of Refusals, on the
-  // handler's thread. Errors: RESOURCE_EXHAUSTED (files).
+  // Serves all sockets of `context` with SetServerKeys; monitors `listener`, which must not be
+  // bound yet. `most_waiting`: limit of connections that have not yet shown keys. `say`: see
+  // Refusals; called on the handler's thread. Errors: RESOURCE_EXHAUSTED (file descriptors).
   static absl::StatusOr<std::unique_ptr<ZapHandler>> Create(
       void* context, void* listener, const JobKeys& keys, size_t most_waiting,
       std::function<void(const std::string&)> say);
@@ -46,7 +49,7 @@ class ZapHandler {
   ZapHandler(const ZapHandler&) = delete;
   ZapHandler& operator=(const ZapHandler&) = delete;
 
-  // Connections that were refused. Thread-safe.
+  // Number of refused connections. Thread-safe.
   uint64_t refused() const { return refusals_.count(); }
 
  private:
@@ -54,21 +57,21 @@ class ZapHandler {
              std::function<void(const std::string&)> say);
 
   void Run(ZmqSocket requests, ZmqSocket events);
-  // False: the context has ended.
+  // Return false when the context has ended.
   bool AnswerRequest(void* requests);
   bool TakeEvent(void* events);
   std::string WhyFailed(int32_t protocol_error) const;
-  // Why whoever shows these credentials is not let in; empty: it is.
+  // Reason to refuse these credentials; empty: accept.
   std::string Judge(const std::string& mechanism,
                     const std::vector<std::string>& credentials) const;
 
   const JobKeys keys_;
-  const std::string public_key_;  // of CURVE, as bytes
+  const std::string public_key_;  // CURVE only, as bytes
   Refusals refusals_;
-  // Of connections that are there, by their descriptor; the handler's thread's.
+  // Addresses of open connections, by descriptor. Used on the handler's thread only.
   std::map<int, std::string> addresses_;
-  ConnectionWatch watch_;  // the handler's thread's
-  std::string failure_;    // of the handshake of the connection that ends next; empty: none
+  ConnectionWatch watch_;  // handler's thread only
+  std::string failure_;    // handshake failure of the connection that closes next; empty: none
   std::thread thread_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/zap_handler.h"
 
 #include <unistd.h>
@@ -43,7 +44,7 @@ Outgoing To(PeerId peer, uint64_t clock) {
   return message;
 }
 
-// Polls both until `done` holds; false if it does not.
+// Polls all transports until `done` holds; false on timeout.
 bool PollUntil(const std::vector<ZmqTransport*>& transports, uint64_t& received,
                const std::function<bool()>& done) {
   const absl::Time deadline = absl::Now() + kPatience;
@@ -75,7 +76,7 @@ TEST_P(ZapHandlerTest, MembersReachEachOtherBothWays) {
   EXPECT_EQ(lane->counters().connections_refused, 0u);
 }
 
-// Of no keys, of other keys of the mode, and of the other mode.
+// Strangers without keys, with other keys of the mode, and with keys of the other mode.
 TEST_P(ZapHandlerTest, StrangersAreCountedAndReachNobody) {
   const JobKeys keys = Keys(GetParam());
   const auto lane = Open(kLane, keys);
@@ -92,7 +93,7 @@ TEST_P(ZapHandlerTest, StrangersAreCountedAndReachNobody) {
     EXPECT_EQ(received, 0u);
     EXPECT_FALSE(lane->Send(To(kWorker, 2)).ok());
   }
-  // A member is let in all the same.
+  // A member is still accepted.
   const auto worker = Open(kWorker, keys);
   ASSERT_TRUE(worker->Connect(kLane, lane->endpoint()).ok());
   ASSERT_TRUE(worker->Send(To(kLane, 3)).ok());
@@ -100,7 +101,7 @@ TEST_P(ZapHandlerTest, StrangersAreCountedAndReachNobody) {
   EXPECT_TRUE(PollUntil({lane.get(), worker.get()}, received, [&] { return received == 1; }));
 }
 
-// A lane without keys is none of a job that has some.
+// A lane without keys does not belong to a job with keys.
 TEST_P(ZapHandlerTest, MembersSendNothingToAStranger) {
   for (const JobKeys& others : {JobKeys(), Keys(GetParam())}) {
     const auto impostor = Open(kLane, others);
@@ -114,7 +115,8 @@ TEST_P(ZapHandlerTest, MembersSendNothingToAStranger) {
   }
 }
 
-// For ThreadSanitizer, and for handles that are left: many come and go while the lane is polled.
+// For ThreadSanitizer and to detect leaked handles: many peers connect and disconnect while the
+// lane is polled.
 TEST_P(ZapHandlerTest, ManyComeAndGo) {
   const JobKeys keys = Keys(GetParam());
   const auto lane = Open(kLane, keys);

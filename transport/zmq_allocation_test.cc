@@ -1,6 +1,7 @@
-// In steady state ZmqTransport allocates nothing per message. Counted: every call of operator new
-// in this process, on all threads, so also those of the standard library and Abseil, and of libzmq
-// where it uses new. libzmq's own messages and queues come from malloc and are not counted.
+// SPDX-License-Identifier: Apache-2.0
+// In steady state ZmqTransport allocates nothing per message. The test counts calls of operator new
+// in this process on all threads, including those of the standard library, Abseil, and libzmq where
+// it uses new. libzmq's messages and queues come from malloc and are not counted.
 
 #include <atomic>
 #include <cstdlib>
@@ -26,7 +27,7 @@ void* Counted(size_t size_bytes, size_t alignment) {
 
 }  // namespace
 
-// Inlined, these look mismatched to GCC: both sides are replaced.
+// GCC reports a mismatch if these are inlined, although both operators are replaced.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 void* operator new(size_t size_bytes) { return Counted(size_bytes, alignof(std::max_align_t)); }
@@ -51,8 +52,8 @@ std::unique_ptr<ZmqTransport> Open(PeerId self, const std::string& bind_host) {
   return *ZmqTransport::Create(options);
 }
 
-// Sends `messages` payloads of `size_bytes` to the lane, which answers each with the same bytes;
-// `window` are under way at a time.
+// Sends `messages` payloads of `size_bytes` to the lane, which echoes each; `window` are in flight
+// at a time.
 class Exchange {
  public:
   Exchange() : lane_(Open(LanePeer(0), "127.0.0.1")), worker_(Open(WorkerPeer(0), "")) {
@@ -85,13 +86,13 @@ class Exchange {
 
 TEST(ZmqAllocation, NothingIsAllocatedPerMessageInSteadyState) {
   constexpr uint64_t kMessages = 10000;
-  // Pools and lists still grow now and then to the largest number of messages under way.
+  // Pools and lists still grow occasionally, up to the peak number of messages in flight.
   constexpr int64_t kGrowth = 100;
   Exchange exchange;
   for (const size_t size : {size_t{0}, size_t{100}, size_t{4096}, size_t{32} << 10}) {
     for (const uint64_t window : {1, 64}) {
-      // More under way than below: a busy machine, where libzmq lets go of messages late, then
-      // finds the pools large enough.
+      // Warm up with more messages in flight than measured below: on a busy machine, where libzmq
+      // releases messages late, the pools are then large enough.
       exchange.Run(kMessages / 5, size, 4 * window);
       const int64_t before = news;
       exchange.Run(kMessages, size, window);

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_ZMQ_HANDLES_H_
 #define TUG_TRANSPORT_ZMQ_HANDLES_H_
 
-// Ownership of libzmq's handles: context, socket, message frame.
+// RAII owners of libzmq handles: context, socket, message frame.
 
 #include <zmq.h>
 
@@ -12,9 +13,9 @@
 #include <span>
 #include <utility>
 
-#include "base/block_pool.h"
 #include "base/check.h"
-#include "base/lease.h"
+#include "base/memory/block_pool.h"
+#include "base/memory/lease.h"
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -22,7 +23,7 @@
 
 namespace tug {
 
-// Ending a context waits until its sockets' linger time is over.
+// Ending a context waits for the linger time of its sockets.
 struct EndZmqContext {
   void operator()(void* context) const {
     while (zmq_ctx_term(context) != 0 && zmq_errno() == EINTR) {
@@ -35,21 +36,21 @@ struct CloseZmqSocket {
 using ZmqContext = std::unique_ptr<void, EndZmqContext>;
 using ZmqSocket = std::unique_ptr<void, CloseZmqSocket>;
 
-// One frame of a message. May be destroyed on another thread than it was received on.
+// One frame of a message. May be destroyed on another thread than the one that received it.
 class ZmqFrame {
  public:
   ZmqFrame() { zmq_msg_init(&message_); }
-  // A frame of `size_bytes`, not initialised.
+  // A frame of `size_bytes`, uninitialised.
   explicit ZmqFrame(size_t size_bytes) { TUG_CHECK(zmq_msg_init_size(&message_, size_bytes) == 0); }
-  // Sends from the leased bytes without copying; the lease is released, by whichever thread is the
-  // last to read, when they have been sent or given up. `pool` has the memory that holds the lease
-  // until then, and lives as long as the socket's context.
+  // Sends the leased bytes without copying. The last thread to read them releases the lease, when
+  // they have been sent or discarded. `pool` provides the memory that holds the lease until then;
+  // it must live as long as the socket's context.
   ZmqFrame(Lease lease, BlockPool& pool) {
     if (lease.size_bytes() == 0) {
       zmq_msg_init(&message_);
       return;
     }
-    // libzmq takes void* but only reads.
+    // libzmq takes a void* but only reads it.
     void* const data = const_cast<std::byte*>(lease.bytes().data());
     const size_t size_bytes = lease.size_bytes();
     Held* const held = new (pool.Take(sizeof(Held))) Held{std::move(lease), pool};
@@ -83,7 +84,7 @@ class ZmqFrame {
     pool.Give(reinterpret_cast<std::byte*>(held), sizeof(Held));
   }
 
-  // libzmq orders its threads by itself, which ThreadSanitizer cannot see: this says so.
+  // Tells ThreadSanitizer about libzmq's internal synchronisation, which it cannot see.
 #ifdef __SANITIZE_THREAD__
   static void PassToLibzmq(void* what) { __tsan_release(what); }
   static void TakeFromLibzmq(void* what) { __tsan_acquire(what); }

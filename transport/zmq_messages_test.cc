@@ -1,4 +1,5 @@
-// Which ZeroMQ messages travel in, as a bare ROUTER sees it.
+// SPDX-License-Identifier: Apache-2.0
+// How messages are grouped into ZeroMQ messages, as seen by a bare ROUTER.
 
 #include <zmq.h>
 
@@ -46,7 +47,7 @@ class ZmqMessages : public ::testing::Test {
     worker_->Poll(absl::ZeroDuration(), [](Message) {});
   }
 
-  // Of the next one: records, bytes of their payloads.
+  // Number of records and payload bytes of the next ZeroMQ message.
   std::pair<size_t, size_t> Next() {
     std::vector<char> scratch(1 << 20);
     std::array<int, 3> sizes;
@@ -64,7 +65,7 @@ TEST_F(ZmqMessages, SmallOnesTravelTogether) {
   EXPECT_THAT(Next(), Pair(4, 1032));
 }
 
-// On a slow link the payload may take a second: what is to be known at once must not wait for it.
+// On a slow link the payload may take a second: urgent messages must not wait for it.
 TEST_F(ZmqMessages, WhatWaitsDoesNotTravelWithALargePayload) {
   Send({0, 0, 32768, 0});
   const std::vector<std::pair<size_t, size_t>> messages = {Next(), Next(), Next()};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/zmq_transport.h"
 
 #include <sys/eventfd.h>
@@ -18,12 +19,11 @@ namespace tug {
 namespace {
 
 constexpr int kMaxSockets = 32768;  // one per peer connected to
-constexpr int kBacklog = 1024;      // workers of a job may all connect at once
-// How soon a full queue is tried again.
-constexpr absl::Duration kFullQueueRetry = absl::Milliseconds(1);
+constexpr int kBacklog = 1024;      // all workers of a job may connect at once
+constexpr absl::Duration kFullQueueRetry = absl::Milliseconds(1);  // interval
 constexpr int kReconnectMs = 50;
 constexpr int kReconnectMaxMs = 1000;
-// A silent host is given up after 10 + 3 x 5 s.
+// A silent host is declared lost after 10 + 3 x 5 s.
 constexpr int kKeepaliveIdleS = 10;
 constexpr int kKeepaliveIntervalS = 5;
 constexpr int kKeepaliveCount = 3;
@@ -63,8 +63,8 @@ absl::Status SendFrame(void* socket, ZmqFrame frame, int flags, PeerId to) {
   return absl::InternalError(absl::StrCat("sending to ", PeerName(to), ": ", zmq_strerror(error)));
 }
 
-// Reads one message, all its frames; keeps the first `frames.size()`. Returns how many there were,
-// 0 if no message is at hand.
+// Reads all frames of one message and keeps the first `frames.size()`. Returns the number of
+// frames, 0 if no message is available.
 int ReadMessage(void* socket, std::span<ZmqFrame> frames) {
   size_t count = 0;
   ZmqFrame surplus;
@@ -73,7 +73,7 @@ int ReadMessage(void* socket, std::span<ZmqFrame> frames) {
     while (zmq_msg_recv(frame.get(), socket, ZMQ_DONTWAIT) < 0) {
       if (zmq_errno() == EINTR) continue;
       TUG_CHECK_EQ(zmq_errno(), EAGAIN) << zmq_strerror(zmq_errno());
-      // libzmq hands over messages whole: only the first frame can be missing.
+      // libzmq delivers messages atomically: only the first frame can be missing.
       TUG_CHECK_EQ(count, size_t{0});
       return 0;
     }
@@ -82,7 +82,7 @@ int ReadMessage(void* socket, std::span<ZmqFrame> frames) {
   return static_cast<int>(std::min(count, frames.size() + 1));
 }
 
-// What a socket announces messages through (see Link::drained).
+// Descriptor through which a socket announces messages (see Link::drained).
 int DescriptorOf(void* socket) {
   int fd = -1;
   size_t size = sizeof(fd);
@@ -223,7 +223,7 @@ absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
   }
   Link link{std::move(socket), peer, endpoint};
   if (has_dealer) {
-    // What is queued for the old place is of no use at the new one.
+    // Messages queued for the old endpoint are useless at the new one.
     Route& route = known->second;
     counters_.lost += route.batch.records();
     route.batch.Clear();
@@ -259,7 +259,7 @@ absl::Status ZmqTransport::Send(Outgoing message) {
     return absl::NotFoundError(
         absl::StrCat(PeerName(message.to), " is not reachable: never connected to"));
   }
-  // To a peer that was not reachable each message leaves by itself, so that Send can say so.
+  // To an unreachable peer each message leaves alone, so that Send can return its failure.
   const bool small = payload_bytes <= kSmallPayloadBytes && route->reachable;
   absl::Status room = absl::OkStatus();
   if (small && !route->batch.Fits(payload_bytes)) room = FlushRoute(*route);
@@ -278,10 +278,10 @@ absl::Status ZmqTransport::Send(Outgoing message) {
 }
 
 absl::Status ZmqTransport::SendNow(Route& route, const Outgoing& message) {
-  // What waits goes by itself: in one message it would arrive when all of the payload has.
+  // Flush the batch separately: in one message it would arrive only after the whole payload.
   const absl::Status flushed = FlushRoute(route);
   if (absl::IsResourceExhausted(flushed)) return flushed;
-  // Any other failure is counted; this message finds out for itself.
+  // FlushRoute counts any other failure; this message gets its own status.
   route.batch.AddHeader(options_.self, options_.checksum, message);
   const absl::Status status = WriteMessage(route, message.payload);
   route.batch.Clear();
@@ -291,7 +291,7 @@ absl::Status ZmqTransport::SendNow(Route& route, const Outgoing& message) {
 absl::Status ZmqTransport::FlushRoute(Route& route) {
   if (route.batch.empty()) return absl::OkStatus();
   const absl::Status status = WriteMessage(route, route.batch.payloads());
-  // Their Sends have said OK: they wait here until the queue has room.
+  // Their Sends returned OK, so they stay batched until the queue has room.
   if (absl::IsResourceExhausted(status)) return status;
   if (!status.ok()) counters_.lost += route.batch.records();
   route.batch.Clear();
@@ -300,19 +300,19 @@ absl::Status ZmqTransport::FlushRoute(Route& route) {
 
 void ZmqTransport::Flush() {
   std::erase_if(queued_, [this](Route* route) {
-    route->queued = absl::IsResourceExhausted(FlushRoute(*route));  // else sent, or counted
+    route->queued = absl::IsResourceExhausted(FlushRoute(*route));  // else sent, or counted as lost
     return !route->queued;
   });
 }
 
 absl::Status ZmqTransport::WriteMessage(Route& route, const Lease& payloads) {
   const absl::Status status = WriteFrames(route, payloads);
-  // A full queue is full of messages to a peer that is there.
+  // A full queue means that the peer is reachable.
   route.reachable = status.ok() || absl::IsResourceExhausted(status);
   return status;
 }
 
-// libzmq takes all frames of a message or none: only the first can be refused.
+// libzmq accepts all frames of a message or none: only the first send can fail.
 absl::Status ZmqTransport::WriteFrames(Route& route, const Lease& payloads) {
   Link& link = links_[route.link];
   link.drained = false;
@@ -330,7 +330,7 @@ absl::Status ZmqTransport::WriteFrames(Route& route, const Lease& payloads) {
   if (payloads.size_bytes() > kSmallPayloadBytes) {
     RETURN_IF_ERROR(SendFrame(socket, ZmqFrame(payloads, *pool_), 0, route.to));
   } else {
-    // libzmq copies so few bytes in any case; the block is free at once.
+    // libzmq copies this few bytes in any case; copying here frees the block at once.
     ZmqFrame copy(payloads.size_bytes());
     if (payloads.size_bytes() > 0) {
       std::memcpy(copy.bytes().data(), payloads.bytes().data(), payloads.size_bytes());
@@ -344,7 +344,8 @@ void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message
   Flush();
   if (!queued_.empty()) timeout = std::min(timeout, kFullQueueRetry);
   woken_ = false;
-  // What is at hand needs no waiting; but who is always at hand must not hide the others.
+  // Do not wait if messages are available; but poll the drained links too, so that a busy peer does
+  // not starve them.
   const auto drained = [](const Link& link) { return link.drained; };
   if (!std::ranges::all_of(links_, drained)) {
     if (std::ranges::any_of(links_, drained)) {
@@ -357,7 +358,7 @@ void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message
   }
   const bool forever = timeout == absl::InfiniteDuration();
   const absl::Time deadline = forever ? absl::InfiniteFuture() : SteadyNow() + timeout;
-  // A socket also announces what is no message.
+  // The descriptor may be readable without a message.
   while (true) {
     MarkReadable(timeout, /*take_wake=*/true);
     if (ReceiveFromAll(handler) || woken_) break;
@@ -367,7 +368,7 @@ void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message
   Flush();
 }
 
-// Waits until a link or Wake (if `take_wake`) announces something.
+// Waits for an announcement of a link or of Wake (if `take_wake`).
 void ZmqTransport::MarkReadable(absl::Duration timeout, bool take_wake) {
   const std::span<pollfd> items = std::span(poll_items_).subspan(take_wake ? 0 : kFixedItems);
   for (pollfd& item : items) item.revents = 0;
@@ -389,8 +390,8 @@ void ZmqTransport::MarkReadable(absl::Duration timeout, bool take_wake) {
   }
 }
 
-// One message of each link in turn, until all are empty or the batch is full; whether there was
-// any. The handler may add links or replace one: only indices are held.
+// Reads one message of each link in turn, until all are empty or the batch is full. Returns whether
+// there were any. The handler may add or replace links, so this keeps only indices.
 bool ZmqTransport::ReceiveFromAll(const std::function<void(Message)>& handler) {
   ready_.clear();
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -414,11 +415,11 @@ bool ZmqTransport::ReceiveFromAll(const std::function<void(Message)>& handler) {
   return left < kMaxBatch;
 }
 
-// The number of messages in what was received, delivered or not; 0 if there was nothing.
+// Returns the number of messages received together, delivered or not; 0 if none was available.
 int ZmqTransport::ReceiveOne(size_t link, const std::function<void(Message)>& handler) {
   const std::optional<PeerId> peer = links_[link].peer;
   std::array<ZmqFrame, 3> frames;
-  // From the ROUTER: routing id, headers, payloads.
+  // The ROUTER adds a frame: routing id, headers, payloads.
   const int wanted = peer.has_value() ? 2 : 3;
   const int count = ReadMessage(links_[link].socket.get(), std::span(frames).first(wanted));
   if (count == 0) {
@@ -443,7 +444,7 @@ int ZmqTransport::Deliver(PeerId from, ZmqFrame headers, ZmqFrame payloads,
                           const std::function<void(Message)>& handler) {
   const Lease whole = LeaseOf(std::move(payloads));
   std::span<const std::byte> run = headers.bytes();
-  size_t end = 0;  // of the payload before
+  size_t end = 0;  // end of the previous payload
   int records = 0;
   do {
     ++records;
@@ -453,7 +454,7 @@ int ZmqTransport::Deliver(PeerId from, ZmqFrame headers, ZmqFrame payloads,
     run = run.subspan(size);
     const size_t begin =
         header->payload_bytes == 0 ? end : std::min(PayloadOffset(end), whole.size_bytes());
-    // The last payload ends the frame.
+    // The last payload extends to the end of the frame.
     const size_t rest = whole.size_bytes() - begin;
     const std::span<const std::byte> payload = whole.bytes().subspan(
         begin, run.empty() ? rest : std::min<size_t>(rest, header->payload_bytes));
@@ -463,12 +464,12 @@ int ZmqTransport::Deliver(PeerId from, ZmqFrame headers, ZmqFrame payloads,
     counters_.received_bytes += kHeaderBytes + payload.size();
     handler(Message{*header, payload.empty() ? Lease() : whole.Slice(begin, payload.size())});
   } while (!run.empty());
-  // To have read a large payload took time, in which an answer need not wait.
+  // Processing a large payload takes time: send pending replies now.
   if (whole.size_bytes() > kMaxBatchBytes) Flush();
   return records;
 }
 
-// Read access to received payloads, in place where numbers may be read there.
+// Read access to received payloads; in place if they are aligned, else a copy.
 Lease ZmqTransport::LeaseOf(ZmqFrame payloads) {
   const std::span<const std::byte> bytes = payloads.bytes();
   if (bytes.empty()) return Lease();

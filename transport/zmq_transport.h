@@ -1,24 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_TRANSPORT_ZMQ_TRANSPORT_H_
 #define TUG_TRANSPORT_ZMQ_TRANSPORT_H_
 
 // Transport over TCP by ZeroMQ.
 //
-//  - One bound ROUTER for the peers that connect to us, one DEALER for each peer we connect to. A
-//    peer reached both ways is sent to over the DEALER.
-//  - A ZeroMQ message is two frames: headers, then payloads (an empty frame where there are none).
+//  - One bound ROUTER for the peers that connect to us, one DEALER per peer we connect to. A peer
+//    reached both ways is sent to over the DEALER.
+//  - A ZeroMQ message has two frames: headers, then payloads (an empty frame if there are none).
 //    Messages with small payloads wait for the next Poll and travel together (record_batch.h); a
-//    larger one leaves at once, after those that wait.
-//  - A DEALER's routing id is RoutingId(self), so that the ROUTER knows a peer across reconnects;
-//    a second connection under the same id takes the place of the first.
-//  - Larger payloads are sent from the leased memory. All are delivered in the memory they were
-//    received into, shared by those that travelled together; only what arrives misaligned (some
-//    below 8 KiB) is copied.
-//  - In steady state our code allocates nothing per message: what must live until a lease ends is
+//    larger one leaves at once, after the waiting ones.
+//  - A DEALER's routing id is RoutingId(self), so the ROUTER recognises a peer across reconnects; a
+//    second connection with the same id replaces the first.
+//  - Larger payloads are sent from the leased memory. Payloads are delivered in the memory they
+//    were received into, shared by messages that travelled together; only misaligned ones (some
+//    below 8 KiB) are copied.
+//  - In steady state our code allocates nothing per message: state that lives until a lease ends is
 //    in blocks of a pool.
-//  - A DEALER sends heartbeats (ZMTP's PING). The ROUTER leaves a connection open, but unread, when
-//    another takes its routing id; only the missing answers tell the DEALER to connect anew.
-//  - A DEALER reconnects by itself and keeps what is queued for a peer that is away; the ROUTER
-//    answers NOT_FOUND at once for a peer that is not connected.
+//  - A DEALER sends heartbeats (ZMTP's PING). When another connection takes a routing id, the
+//    ROUTER keeps the old one open but no longer reads it; only missing heartbeat replies make its
+//    DEALER reconnect.
+//  - A DEALER reconnects by itself and keeps the messages queued for an absent peer; the ROUTER
+//    returns NOT_FOUND at once for a peer that is not connected.
 
 #include <poll.h>
 
@@ -34,7 +36,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/block_pool.h"
+#include "base/memory/block_pool.h"
 #include "security/job_keys.h"
 #include "transport/admission.h"
 #include "transport/record_batch.h"
@@ -44,85 +46,87 @@
 
 namespace tug {
 
-// 'T', then the PeerId, little-endian. (Ids that begin with 0 are ZeroMQ's own.)
+// 'T', then the PeerId, little-endian. (Ids that begin with 0 are reserved by ZeroMQ.)
 inline constexpr size_t kRoutingIdBytes = 5;
 std::array<std::byte, kRoutingIdBytes> RoutingId(PeerId peer);
-// The peer of a routing id; nothing if it is not of that form.
+// Peer of a routing id; nothing if the id does not have that form.
 std::optional<PeerId> PeerOfRoutingId(std::span<const std::byte> id);
 
-// Not thread-safe, except Wake. Destruction waits up to kLingerMs for what is still queued.
+// Not thread-safe, except Wake. Destruction waits up to kLingerMs for queued messages to leave.
 class ZmqTransport final : public Transport {
  public:
   struct Options {
     PeerId self = 0;
-    // IPv4 address or interface to listen at; empty = do not listen.
+    // IPv4 address or interface to listen on; empty = do not listen.
     std::string bind_host;
     uint16_t bind_port = 0;  // 0 = any free port
     // Threads of libzmq that move bytes to and from the kernel.
     int io_threads = 1;
-    // Largest payload, in bytes: one that is announced larger ends its connection. At most
+    // Largest payload, in bytes: a larger one ends its connection when it is announced. At most
     // kMaxPayloadBytes.
     uint64_t max_message_bytes = kMaxPayloadBytes;
-    // ZeroMQ messages queued to one peer before Send answers RESOURCE_EXHAUSTED.
+    // Limit of ZeroMQ messages queued to one peer; above it Send returns RESOURCE_EXHAUSTED.
     int send_high_water = 1024;
-    // ZeroMQ messages queued from one peer before its connection is no longer read.
+    // Limit of ZeroMQ messages queued from one peer; above it its connection is not read.
     int receive_high_water = 256;
-    // Fill in payload_xxh3. What comes with a checksum is always checked.
+    // Whether to fill in payload_xxh3. Received checksums are always checked.
     bool checksum = true;
-    // Poll also ends when this is readable, and does not read it; -1 = none.
+    // Descriptor that ends Poll when it is readable; Poll does not read it. -1 = none.
     int extra_fd = -1;
-    // Of the job: only who has them is let in, and connected to. With CURVE all is encrypted.
+    // The job's keys: only peers that have them are accepted and connected to. CURVE encrypts
+    // everything.
     JobKeys keys;
-    // Of others, with keys: how many may at one time not yet have shown theirs, and for how long.
+    // With keys: limit of connections that have not yet shown keys, and their time to do so.
     size_t most_waiting = 256;
     absl::Duration handshake = absl::Seconds(5);
-    // How often a connection of ours is asked whether the other side still reads it. One that does
-    // not answer for SilenceLimit is given up for a new one.
+    // Interval of heartbeats on our connections. A connection that does not reply within
+    // SilenceLimit is replaced.
     absl::Duration heartbeat = absl::Seconds(5);
-    // What SilenceLimit adds to the time that the largest frame takes.
+    // Added by SilenceLimit to the transfer time of the largest frame.
     absl::Duration patience = absl::Seconds(15);
   };
   static constexpr int kLingerMs = 500;
-  // The slowest link, in bytes a second, on which the largest frame is not taken for silence.
+  // Slowest link, in bytes per second, on which SilenceLimit allows for the largest frame.
   static constexpr uint64_t kSlowestLink = 1'250'000;
 
-  // Errors: INVALID_ARGUMENT (address), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED (files).
+  // Errors: INVALID_ARGUMENT (address), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED (file
+  // descriptors).
   static absl::StatusOr<std::unique_ptr<ZmqTransport>> Create(const Options& options);
   ~ZmqTransport() override;
 
-  // "tcp://HOST:PORT" with the host as given and the real port; empty if not listening. A peer
-  // cannot connect to a wildcard: put the address it knows in place of 0.0.0.0.
+  // "tcp://HOST:PORT" with the host as given and the actual port; empty if not listening. Peers
+  // cannot connect to a wildcard: replace 0.0.0.0 by an address they can reach.
   std::string endpoint() const { return endpoint_; }
 
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
   absl::Status Send(Outgoing message) override;
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override;
-  // Puts on its way what waits for the next Poll.
+  // Sends the messages that wait for the next Poll.
   void Flush();
   TransportCounters counters() const override;
 
  private:
-  // Of poll_items_: wake_fd_, options_.extra_fd (poll skips a negative one).
+  // First entries of poll_items_: wake_fd_, options_.extra_fd (poll skips a negative one).
   static constexpr size_t kFixedItems = 2;
 
-  // A socket that messages come from: the ROUTER (no peer) or the DEALER of one peer.
+  // A socket that receives messages: the ROUTER (no peer) or the DEALER of one peer.
   struct Link {
     ZmqSocket socket;
     std::optional<PeerId> peer;
     std::string endpoint;
-    // Nothing was at hand, and nothing was sent since: only then does the socket's file descriptor
-    // announce what comes (libzmq takes announcements in while it sends).
+    // No message was available, and none was sent since. Only then does the socket's file
+    // descriptor announce new messages (libzmq consumes announcements while it sends).
     bool drained = false;
   };
-  // How a peer is sent to.
+  // How messages to a peer are sent.
   struct Route {
     Route(PeerId to, size_t link, bool routed, std::shared_ptr<BlockPool> pool)
         : to(to), link(link), routed(routed), reachable(!routed), batch(std::move(pool)) {}
     PeerId to;
     size_t link;          // index into links_
     bool routed;          // over the ROUTER
-    bool reachable;       // the last message went out: small ones may wait
+    bool reachable;       // the last message was sent: small ones may be batched
     bool queued = false;  // in queued_
     RecordBatch batch;
   };
@@ -130,7 +134,7 @@ class ZmqTransport final : public Transport {
   ZmqTransport(const Options& options, ZmqContext context, int wake_fd);
   absl::StatusOr<ZmqSocket> NewSocket(int type);
   uint64_t MaxFrameBytes() const;
-  // Longer than an answer to a heartbeat can wait behind a frame.
+  // Longer than a heartbeat reply can be delayed behind a frame.
   absl::Duration SilenceLimit() const;
   absl::Status Listen();
   void AddLink(Link link);
@@ -155,10 +159,10 @@ class ZmqTransport final : public Transport {
   std::vector<Link> links_;
   std::optional<size_t> router_;  // index into links_
   std::unordered_map<PeerId, Route> routes_;
-  std::vector<Route*> queued_;      // whose batch is not empty
+  std::vector<Route*> queued_;      // routes with a non-empty batch
   std::vector<pollfd> poll_items_;  // kFixedItems, then links_
   std::vector<size_t> ready_;       // scratch of Poll
-  size_t first_turn_ = 0;           // link that Poll begins with
+  size_t first_turn_ = 0;           // link that the next Poll begins with
   bool woken_ = false;              // scratch of Poll
   Admission admission_;
   TransportCounters counters_;

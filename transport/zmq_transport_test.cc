@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/zmq_transport.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ Outgoing To(PeerId to, uint64_t clock, Lease payload = Lease()) {
   return message;
 }
 
-// One end and what it has received.
+// One endpoint and its received messages.
 struct End {
   explicit End(const Options& options) : transport(Open(options)) {}
   void Poll() {
@@ -66,7 +67,7 @@ struct End {
   std::vector<Message> inbox;
 };
 
-// Polls the ends until `done()` holds; false after 20 s.
+// Polls the endpoints until `done()` holds; false after 20 s.
 bool PollUntil(const std::vector<End*>& ends, const std::function<bool()>& done) {
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (!done()) {
@@ -156,7 +157,7 @@ TEST(ZmqTransport, NamesTheAddressItCannotListenAt) {
                                   ": address in use; choose another port or 0");
 
   Options elsewhere = LaneOptions(1);
-  elsewhere.bind_host = "192.0.2.1";  // reserved for documentation, so not ours
+  elsewhere.bind_host = "192.0.2.1";  // reserved for documentation, so never local
   const absl::Status not_ours = ZmqTransport::Create(elsewhere).status();
   EXPECT_EQ(not_ours.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(not_ours.message()), HasSubstr("cannot listen on 192.0.2.1:0: "));
@@ -224,7 +225,7 @@ TEST(ZmqTransport, SmallMessagesThatFindTheQueueFullWaitUntilItHasRoom) {
   options.send_high_water = 4;
   End worker(options);
   ASSERT_TRUE(worker.transport->Connect(LanePeer(0), absl::StrCat("tcp://127.0.0.1:", port)).ok());
-  // Batches fill the queue, then the last batch fills up; nothing of it is lost.
+  // Batches fill the queue, then the last batch fills up; nothing is lost.
   uint64_t sent = 0;
   absl::Status status = absl::OkStatus();
   while (status.ok() && sent < 100'000) {
@@ -345,7 +346,7 @@ TEST(ZmqTransport, FindsALaneThatComesBackOnItsPort) {
     ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return lane.inbox.size() == 1; }));
   }
   End lane(LaneOptions(0, port));
-  // What was sent before the loss was noticed may be lost.
+  // Messages sent before the loss was noticed may be lost.
   uint64_t clock = 1;
   EXPECT_TRUE(PollUntil({&lane, &worker}, [&] {
     EXPECT_TRUE(worker.transport->Send(To(LanePeer(0), clock++)).ok());

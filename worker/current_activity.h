@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_WORKER_CURRENT_ACTIVITY_H_
 #define TUG_WORKER_CURRENT_ACTIVITY_H_
 
@@ -8,16 +9,16 @@
 
 namespace tug {
 
-// What a worker's compute thread is at, left by it for people who watch: it stores two numbers
-// whenever that changes, and waits for nobody. One thread sets, any may get; what is got while it
-// is set may be begun at the time of the one before.
+// Activity of a worker's compute thread, for monitoring: the thread stores two numbers on each
+// change, without waiting. One thread sets, any may get; a get during a set may pair an activity
+// with the start time of the other one.
 class CurrentActivity {
  public:
   enum class Doing : uint8_t {
     kResting,    // no step may begin
     kComputing,  // `block`
     kReading,    // samples
-    kWaiting,    // for weights of `block`, or for what pushes of it hold
+    kWaiting,    // for weights of `block`, or for memory that its pushes hold
   };
   struct Activity {
     Doing doing = Doing::kResting;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon.h"
 
 #include <memory>
@@ -8,18 +9,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "base/file_limit.h"
-#include "base/large_blocks.h"
+#include "base/files/file_limit.h"
 #include "base/log.h"
+#include "base/memory/large_blocks.h"
 #include "base/status_macros.h"
+#include "config/job_config.h"
+#include "control/control_client.h"
+#include "control/heartbeat_loop.h"
+#include "control/join_job.h"
 #include "metrics/metrics_endpoint.h"
 #include "metrics/step_totals.h"
 #include "metrics/worker_metrics.h"
-#include "proto/control_client.h"
-#include "proto/heartbeat_loop.h"
-#include "proto/job_config.h"
-#include "proto/join_job.h"
-#include "proto/sync_mode.h"
 #include "worker/training.h"
 
 namespace tug {
@@ -31,10 +31,10 @@ absl::StatusOr<uint64_t> FingerprintOf(const WorkerOptions& options) {
   return Fingerprint(config);
 }
 
-// The training that there is, and its steps, for those who watch. Thread-safe.
+// Current training and its step totals, for metrics. Thread-safe.
 class Watched {
  public:
-  // Null: none. What was there before is not used any more when this returns.
+  // Null: none. On return the previous training is no longer used.
   void Set(const Training* training) {
     absl::MutexLock lock(&mutex_);
     training_ = training;
@@ -85,10 +85,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
   if (!joined.has_value()) return absl::OkStatus();
   const RegisterReply& registered = *joined;
   SetLogProcess("worker", registered.node_id());
-  if (options.leave != nullptr) {
-    options.leave->Arm(GoesOnWithoutANode(registered.config()) ? LeaveSignal::Rule::kLeave
-                                                               : LeaveSignal::Rule::kAwaitEnd);
-  }
+  ArmLeaveSignal(options.leave, registered.config());
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
@@ -106,19 +103,19 @@ absl::Status RunWorker(const WorkerOptions& options) {
     return training;
   };
   std::unique_ptr<Training> training = begin();
-  std::unique_ptr<HttpServer> endpoint;  // after what it reads
+  std::unique_ptr<HttpServer> endpoint;  // destroyed before the objects it reads
   if (metrics) {
     ASSIGN_OR_RETURN(endpoint, OpenMetricsOf(registered, options.metrics_host, watched));
   }
   uint32_t timeline = 0;  // 0: no view yet
-  bool renewed = false;   // the reply in hand began another timeline
+  bool renewed = false;   // the current reply began another timeline
   HeartbeatCallbacks callbacks;
   callbacks.report = [&](HeartbeatRequest& beat) {
     training->AddTo(beat);
     if (endpoint != nullptr) beat.set_metrics_endpoint(endpoint->address());
   };
   callbacks.on_view = [&](const View& view) {
-    // The job has gone back to a checkpoint: nothing of what was is of use.
+    // The job has rolled back to a checkpoint: discard the training.
     renewed = timeline != 0 && view.timeline() != timeline;
     if (renewed) {
       watched.Set(nullptr);
@@ -130,7 +127,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
     return absl::OkStatus();
   };
   callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
-    // What was reported was of the timeline before.
+    // `sent` reported on the previous timeline.
     training->OnReply(reply, std::exchange(renewed, false) ? HeartbeatRequest() : sent);
   };
   callbacks.failure = [&] { return training->failure(); };

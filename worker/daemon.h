@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_WORKER_DAEMON_H_
 #define TUG_WORKER_DAEMON_H_
 
@@ -6,41 +7,41 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/core_share.h"
+#include "base/cpu/core_share.h"
 #include "base/leave_signal.h"
-#include "exchange/device_encoder.h"
-#include "model/gpu_model.h"
+#include "exchange/encode/device_encoder.h"
+#include "model/gpu/gpu_model.h"
 #include "security/job_keys.h"
 
 namespace tug {
 
 struct WorkerOptions {
   std::string coordinator;  // "host:port"
-  // A job file (and --set values) that must be the coordinator's; empty = take what the coordinator
-  // has.
+  // A job file (and --set values) that must equal the coordinator's; empty: accept the
+  // coordinator's.
   std::string job_file;
   std::vector<std::string> overrides;
-  // Where the token file is made; empty = the run folder's data/, if this host sees it.
+  // Folder of the token file; empty: data/ in the run folder.
   std::string cache_dir;
-  JobKeys keys;  // of the job
-  // What makes a model on the GPU that this worker takes (worker/training.h). Required.
+  JobKeys keys;
+  // Makes a model on this worker's GPU (worker/training.h). Required.
   GpuModelMaker gpu_models;
-  DeviceEncoderMaker gpu_encoders;  // and what encodes its gradients; the same
-  // With how many workers it shares the cores that it may use.
+  DeviceEncoderMaker gpu_encoders;  // makes the encoder of its gradients. Required
+  // Share of the cores available to this process.
   CoreShare core_share;
-  // How many workers whoever started it has started; a job of another number is an error. 0: not
-  // told.
+  // Number of workers that the launcher started; it is an error if the job has another number. 0:
+  // unknown.
   uint32_t workers_started = 0;
   // Armed once the job is known; outlives the call. Null: signals end the process.
   LeaveSignal* leave = nullptr;
-  // The address of this host at which it answers for metrics, where the job says so: that by which
-  // the coordinator reaches it. Numeric.
+  // Numeric address to serve metrics on, if the job enables them: this host's address as the
+  // coordinator reaches it.
   std::string metrics_host = "127.0.0.1";
 };
 
-// A worker process: joins the job, when there is room for it (proto/join_job.h), reads the data,
-// trains until the job ends. OK: the job is done, or goes on without it.
-// Errors: one line with what to do. Blocks; one per process.
+// Runs a worker process: joins the job when it has room (control/join_job.h), reads the data,
+// trains until the job ends. OK: the job is done, or continues without this worker. Errors: one
+// line with the remedy. Blocks; one per process.
 absl::Status RunWorker(const WorkerOptions& options);
 
 }  // namespace tug

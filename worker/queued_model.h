@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_WORKER_QUEUED_MODEL_H_
 #define TUG_WORKER_QUEUED_MODEL_H_
 
@@ -19,13 +20,12 @@
 
 namespace tug {
 
-// For tests: a model with the bits of another one that uses all the freedom of Model::queues. It
-// reads weights, computes and writes gradients when it is waited for, no sooner, and no further
-// than it must; until then a bound gradient is all NaNs. Who lets go of memory too early, or reads
-// too early, gets other bits.
+// For tests: wraps a model, with the same bits, and uses all the freedom of Model::queues. It reads
+// weights, computes and writes gradients only when waited for, and no further than necessary; until
+// then a bound gradient is all NaNs. Code that frees memory or reads too early gets other bits.
 class QueuedModel : public Model {
  public:
-  // `model` outlives this.
+  // REQUIRES: `model` outlives this.
   explicit QueuedModel(Model& model) : model_(model), blocks_(static_cast<size_t>(num_blocks())) {
     for (int b = 0; b < num_blocks(); ++b) {
       Block& block = blocks_[static_cast<size_t>(b)];
@@ -106,14 +106,14 @@ class QueuedModel : public Model {
     model_.Logits(batch, position, logits);
   }
 
-  // The first error of the device, from here on.
+  // First error of the device, reported from now on.
   void Fail(absl::Status status) { status_ = std::move(status); }
-  // Of each gradient that was awaited, what was queued behind it: so much the device had to do
-  // while the host saw to the gradient.
+  // Work that was queued behind each gradient when it was awaited, summed: what the device had to
+  // do while the host processed the gradient.
   uint64_t behind_an_awaited_gradient() const { return behind_an_awaited_gradient_; }
 
  private:
-  // A batch of its own: whoever queues has read the caller's when Start returns.
+  // Own copy of a batch: the caller's may change once Start returns.
   struct Inputs {
     explicit Inputs(const MicroBatch& from)
         : batch(from),
@@ -135,7 +135,7 @@ class QueuedModel : public Model {
     std::vector<kernels::Bf16> bf16;
     std::vector<float> gradient;
     std::span<float> bound;    // gradient
-    uint64_t backward_at = 0;  // the last pass is done when so much is
+    uint64_t backward_at = 0;  // value of done_ when the last pass is done
   };
 
   void Queue(std::function<void()> what) {
@@ -152,14 +152,14 @@ class QueuedModel : public Model {
 
   Model& model_;
   std::vector<Block> blocks_;
-  // `losses` waits too.
+  // Mutable: `losses` waits too.
   mutable std::deque<std::function<void()>> queue_;
   uint64_t queued_ = 0;
   mutable uint64_t done_ = 0;
   uint64_t losses_at_ = 0;
   uint64_t behind_an_awaited_gradient_ = 0;
   bool partial_ = false;
-  std::shared_ptr<Inputs> started_;  // of the pass that the device is at
+  std::shared_ptr<Inputs> started_;  // of the pass that the device computes
   absl::Status status_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/training.h"
 
 #include <algorithm>
@@ -8,26 +9,27 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpu_affinity.h"
+#include "base/cpu/cpu_affinity.h"
 #include "base/status_macros.h"
-#include "exchange/codec_choice.h"
-#include "exchange/push_encoder.h"
-#include "exchange/view_lanes.h"
-#include "exchange/worker_place.h"
+#include "blocks/codec_choice.h"
+#include "blocks/view_lanes.h"
+#include "blocks/worker_place.h"
+#include "config/placement_mode.h"
+#include "config/push_plan.h"
+#include "config/sync_mode.h"
+#include "control/trace_messages.h"
+#include "exchange/encode/push_encoder.h"
 #include "model/job_model.h"
-#include "model/memory.h"
-#include "model/replay_model.h"
-#include "proto/placement_mode.h"
-#include "proto/push_plan.h"
-#include "proto/sync_mode.h"
-#include "proto/trace_messages.h"
+#include "model/replay/replay_model.h"
+#include "model/transformer/create_model.h"
+#include "model/transformer/memory.h"
 #include "transport/open_transport.h"
-#include "worker/restore_residuals.h"
+#include "worker/gradients/restore_residuals.h"
 
 namespace tug {
 namespace {
 
-// How many compute threads there are, and where the worker's threads stay.
+// Number of compute threads, and the cores of the worker's threads.
 WorkerCores PlanThreads(const ClusterConfig& cluster, const CoreShare& share) {
   const CpuBudget own = ShareOf(ReadCpuBudget(), share);
   const int threads = cluster.compute_threads() > 0
@@ -39,7 +41,7 @@ WorkerCores PlanThreads(const ClusterConfig& cluster, const CoreShare& share) {
 
 bool Replays(const JobConfig& config) { return config.compute() == JobConfig::REPLAY; }
 
-// Of a job with device CUDA. Where memory does not suffice, the error names what helps.
+// Error of a job with device CUDA. If memory does not suffice, `error` names the remedy.
 absl::Status WithoutGpu(const absl::Status& error) {
   const std::string text = absl::StrCat("device: CUDA, but ", error.message());
   if (absl::IsResourceExhausted(error)) return absl::ResourceExhaustedError(text);
@@ -60,7 +62,7 @@ Training::Training(RegisterReply registered, TrainingOptions options)
       thread_([this] {
         const absl::Status end = RunWithinMemory();
         absl::MutexLock lock(&mutex_);
-        if (cancelled_.ok()) failure_ = end;  // what it was cancelled with is known to who did
+        if (cancelled_.ok()) failure_ = end;  // the caller of Cancel knows the reason
       }) {}
 
 Training::~Training() {
@@ -103,7 +105,7 @@ absl::Status Training::Run() {
   while (true) {
     const uint32_t number = NewestView();
     RETURN_IF_ERROR(loop_->Run());
-    // Done, unless something comes to it from a worker that is lost.
+    // Done, unless virtual workers of a lost worker are assigned to it.
     RETURN_IF_ERROR(WaitForViewAfter(number));
   }
 }
@@ -184,7 +186,7 @@ absl::Status Training::Build(const View& view) {
     options.view = view.number();
   }
   const PushCodecConfig& codec = config.comm().push_codec();
-  // With `auto` through shared memory only residuals that were restored are sent in frames.
+  // With `auto` through shared memory, only restored residuals are sent in frames.
   if (!codec.has_auto_() || !options.shares_memory || has_residuals) {
     predicted.set_predicted_memory_bytes(
         predicted.predicted_memory_bytes() +
@@ -214,8 +216,8 @@ uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
          LocalStepBytes(model, format, config.sync(), config.optimizer(), virtual_workers);
 }
 
-// Lanes have the segments of a block that follow each other in one piece. What is pulled as another
-// format than is computed with is copied.
+// Lanes keep consecutive segments of a block in one piece. Weights pulled in another format than
+// the model computes with are copied.
 std::vector<bool> Training::BlocksInPlace(const View& view) const {
   const JobConfig& config = registered_.config();
   const CommConfig::Format format = config.comm().pull_format();
@@ -270,7 +272,8 @@ absl::StatusOr<GpuModel> Training::MakeGpuModel(const View& view,
                                               .virtual_workers = std::move(virtual_workers)}));
     options.encoder = encoder_.get();
   }
-  // Threads that it starts, for several GPUs, are not kept on the core of this one.
+  // Threads that it starts, for several GPUs, may use all cores of the worker, not only this
+  // thread's.
   CoreList all;
   for (const CoreList& cores : cores_.compute) all.insert(all.end(), cores.begin(), cores.end());
   const StartThreadsOn place(all);
@@ -285,7 +288,7 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
   if (Replays(config)) {
     return std::make_unique<ReplayModel>(config.replay().resolved_profile());
   }
-  if (config.device() == ClusterConfig::CPU) return Model::Create(ModelOptionsOf(config), pool_);
+  if (config.device() == ClusterConfig::CPU) return CreateModel(ModelOptionsOf(config), pool_);
   absl::StatusOr<GpuModel> made = MakeGpuModel(view, virtual_workers);
   const absl::Status& status = made.status();
   if (config.sync().record() == SyncConfig::ORDER) {
@@ -301,7 +304,7 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
                             " MiB of a GPU's memory a worker",
                             encoder_ != nullptr ? ", which encodes gradients too" : ""));
     return std::move(made->model);
-  } else if (absl::IsFailedPrecondition(status)) {  // some of its GPUs can be used
+  } else if (absl::IsFailedPrecondition(status)) {  // only some of its GPUs can be used
     return status;
   } else if (config.device() == ClusterConfig::CUDA) {
     return WithoutGpu(status);
@@ -311,13 +314,13 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
     return status;
   }
   encoder_.reset();
-  return Model::Create(ModelOptionsOf(config), pool_);
+  return CreateModel(ModelOptionsOf(config), pool_);
 }
 
 void Training::TellDevice(const std::string& device) {
   absl::MutexLock lock(&mutex_);
   Notice& notice = notices_.emplace_back();
-  notice.set_key(absl::StrCat("device/", device));  // once for all workers that say the same
+  notice.set_key(absl::StrCat("device/", device));  // one notice for all workers with this text
   notice.set_text(absl::StrCat("workers compute on ", device));
 }
 
@@ -350,8 +353,9 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
   return shares_memory;
 }
 
-// One that joins amid the timeline has virtual workers that went on elsewhere: by then the
-// checkpoint may be gone. Where the timeline begins, servers read it too, and say so.
+// A worker that joins during the timeline runs virtual workers that continued elsewhere; the
+// checkpoint may be deleted by then. At the start of the timeline, servers read it too and report
+// errors.
 absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
   bool any = false;
   const bool amid = view.number() != view.placement();

@@ -1,7 +1,8 @@
-// The training loop with a model on the GPU beside the CPU's.
+// SPDX-License-Identifier: Apache-2.0
+// The training loop with a model on the GPU, compared with the CPU's.
 //
-// Bound: of a loss, in parts of it. What a pass is off by (model_cuda_test.cc: 1e-5 of a gradient
-// tensor's norm) AdamW may make a whole step of where a mean square is small, and steps add up.
+// Bound: relative error of a loss. AdamW may turn the error of a pass (model_cuda_test.cc: 1e-5 of
+// a gradient tensor's norm) into a whole step where a mean square is small, and steps add up.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,13 +13,13 @@
 #include <vector>
 
 #include "base/check.h"
-#include "kernels/cuda_test_support.h"
-#include "model/multi_gpu_model.h"
-#include "proto/push_plan.h"
+#include "config/push_plan.h"
+#include "kernels/cuda/device/cuda_test_support.h"
+#include "model/gpu/multi_gpu_model.h"
 #include "worker/training_loop_test_support.h"
 
 #if TUG_CUDA_EMULATED
-#include "kernels/cuda_emulation_memory.h"
+#include "kernels/emulation/cuda_emulation_memory.h"
 #endif
 
 namespace tug {
@@ -54,7 +55,7 @@ class TrainingCudaTest : public TrainingLoopTest {
     model_of_ = nullptr;
     return outcome;
   }
-  // Of all steps, the farthest.
+  // Bounds the largest error of all steps.
   void ExpectClose(const Outcome& gpu, const Outcome& cpu, double bound) {
     ASSERT_EQ(gpu.losses.size(), steps_ * kVirtualWorkers);
     ASSERT_EQ(cpu.losses.size(), gpu.losses.size());
@@ -78,7 +79,7 @@ TEST_F(TrainingCudaTest, LearnsAsTheCpuDoesAndHasTheSameBitsAgain) {
   ExpectSameBits(gpu, TrainOnGpu());
 }
 
-// Micro-batches of a sample for each, and of one that the first computes alone.
+// Micro-batches of one sample per GPU, and of one sample that the first GPU computes alone.
 TEST_F(TrainingCudaTest, SeveralGpusLearnAsTheCpuDoesAndHaveTheSameBitsAgain) {
 #if TUG_CUDA_EMULATED
   kernels::emulation::SetDeviceCount(2);
@@ -100,7 +101,7 @@ TEST_F(TrainingCudaTest, TiedHeadAndLocalSteps) {
   ExpectClose(TrainOnGpu(), Train(), kLossBound);
 }
 
-// Weights that are let go of, and gradients in the memory of few blocks.
+// Releases weights, and keeps gradients in the memory of a few blocks.
 TEST_F(TrainingCudaTest, AWindowOfWeightsChangesNoBit) {
   config_.mutable_train()->set_steps(steps_ = 5);
   config_.mutable_train()->set_micro_batch(2);

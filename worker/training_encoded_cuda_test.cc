@@ -1,5 +1,6 @@
-// The training loop with gradients that are encoded on the GPU, or by the host: the same frames, so
-// the same bits.
+// SPDX-License-Identifier: Apache-2.0
+// The training loop with gradients encoded on the GPU or by the host: the same frames, so the same
+// bits.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,13 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "exchange/cuda_encoder.h"
-#include "kernels/cuda_test_support.h"
-#include "model/staged_model.h"
-#include "proto/field_path.h"
-#include "proto/job_config.h"
-#include "proto/push_plan.h"
-#include "worker/encoded_gradients.h"
+#include "config/field_path.h"
+#include "config/job_config.h"
+#include "config/push_plan.h"
+#include "exchange/encode/cuda_encoder.h"
+#include "kernels/cuda/device/cuda_test_support.h"
+#include "model/gpu/staged_model.h"
+#include "worker/gradients/encoded_gradients.h"
 #include "worker/training_loop_test_support.h"
 
 namespace tug {
@@ -85,7 +86,7 @@ TEST_P(TrainingEncodedCudaTest, EncodesWhatTheHostWould) {
   ExpectSameEncoded();
 }
 
-// Several segments in a push; gradients of few blocks at a time.
+// Several segments per push; memory for the gradients of a few blocks.
 TEST_P(TrainingEncodedCudaTest, SoWhereGradientsAreLetGoOf) {
   config_.mutable_train()->set_micro_batch(2);
   config_.mutable_comm()->set_partition_bytes(4 * kSegment * sizeof(float));

@@ -1,4 +1,5 @@
-// The second half of a worker's step: from gradients to pushes, residuals and times.
+// SPDX-License-Identifier: Apache-2.0
+// The second half of a worker's step: gradients, pushes, residuals and times.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -14,7 +15,7 @@ std::span<float> TrainingLoop::GradientOf(const Compute& compute, uint32_t block
 
 void TrainingLoop::Push(const Compute& compute, const PushOrder& order) {
   const uint32_t block = order.block;
-  // The server may use their memory for the next version.
+  // The server may reuse their memory for the next version.
   if (order.last_use) weight_memory_.EndInPlace(block);
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   const uint32_t virtual_worker = core_.NumberOf(compute);
@@ -30,7 +31,7 @@ void TrainingLoop::Push(const Compute& compute, const PushOrder& order) {
   if (encoded_.has_value()) request.frames = encoded_->Take(virtual_worker, block);
   exchange_.Push(std::move(request));
   if (!gradient_pool_.has_value()) return;
-  gradient.reset();  // the pool knows when it is free
+  gradient.reset();  // the pool tracks when it is free
   gradient_pool_->OnPushed(block, virtual_worker);
 }
 
@@ -38,7 +39,7 @@ void TrainingLoop::Push(const Compute& compute, const PushOrder& order) {
 
 absl::Status TrainingLoop::SaveResiduals(const ResidualOrder& order) {
   const absl::Time begin = time_.Now();
-  if (!options_.residuals->AwaitIdle()) return absl::OkStatus();  // cancelled, as the loop is
+  if (!options_.residuals->AwaitIdle()) return absl::OkStatus();  // cancelled, like the loop
   ASSIGN_OR_RETURN(std::vector<SegmentResidual> copy,
                    encoded_.has_value() ? encoded_->encoder().CopyResiduals(order.virtual_worker)
                                         : exchange_.CopyResiduals(order.virtual_worker));

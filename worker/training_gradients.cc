@@ -1,4 +1,5 @@
-// Memory for gradients: taken, waited for, bound.
+// SPDX-License-Identifier: Apache-2.0
+// Memory for gradients: allocated, awaited, bound.
 #include <optional>
 
 #include "base/status_macros.h"
@@ -7,7 +8,7 @@
 namespace tug {
 
 absl::Status TrainingLoop::BindGradients(const Compute& compute, bool last_block) {
-  // The first one of the step has bound them.
+  // The step's first micro-batch has bound them.
   if (compute.micro_batch > 0 || compute.local_step > 0) return absl::OkStatus();
   // A tied head adds its part to the embedding's gradient, which is complete much later.
   const std::optional<int> tied = model_.tied_block();
@@ -18,18 +19,18 @@ absl::Status TrainingLoop::BindGradients(const Compute& compute, bool last_block
   return bound ? absl::OkStatus() : BindGradient(compute, compute.block);
 }
 
-// The block's gradient of the step before is committed by now, or its weights of this step would
-// not be here: this is the guard, not a wait (but for an answer that was lost).
+// The block's gradient of the previous step is committed by now, or this step's weights would not
+// have arrived. WaitCommitted is a guard, which blocks only if an acknowledgement was lost.
 absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) {
   const uint32_t virtual_worker = core_.NumberOf(compute);
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   if (gradient_pool_.has_value()) {
     ASSIGN_OR_RETURN(gradient, TakeGradient(block));
   } else {
-    // What is put off does not wait with it.
+    // The deferred computation must not wait too.
     if (!exchange_.IsCommitted(block, virtual_worker)) RETURN_IF_ERROR(FinishQueued());
     RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
-    // A repeat that is still under way keeps its bytes.
+    // A resend in flight keeps its bytes.
     if (!IsOnlyOwner(gradient)) gradient = NewBuffer(gradient->size_bytes());
   }
   model_.BindGradient(static_cast<int>(block), GradientOf(compute, block));
@@ -40,7 +41,7 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
 absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32_t block) {
   std::shared_ptr<AlignedBuffer> buffer = gradient_pool_->Take(block);
   if (buffer != nullptr) return buffer;
-  RETURN_IF_ERROR(FinishQueued());  // its push is one to wait for
+  RETURN_IF_ERROR(FinishQueued());  // its push may be the one to wait for
   const TraceSpan span(options_.trace,
                        {.kind = TraceKind::kWait, .block = block, .clock = core_.clock()});
   const absl::Time begin = time_.Now();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/training_loop.h"
 
 #include <algorithm>
@@ -5,10 +6,10 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "exchange/codec_choice.h"
+#include "blocks/codec_choice.h"
+#include "config/placement_mode.h"
+#include "config/push_plan.h"
 #include "kernels/bf16.h"
-#include "proto/placement_mode.h"
-#include "proto/push_plan.h"
 
 namespace tug {
 namespace {
@@ -18,7 +19,7 @@ std::optional<uint32_t> TiedBlock(const Model& model) {
   return static_cast<uint32_t>(*model.tied_block());
 }
 
-// By block.
+// Bytes of the weights, by block.
 std::vector<size_t> WeightBytes(const SegmentTable& table, bool bf16) {
   std::vector<size_t> bytes;
   for (uint32_t block = 0; block < table.num_blocks(); ++block) {
@@ -29,12 +30,12 @@ std::vector<size_t> WeightBytes(const SegmentTable& table, bool bf16) {
 
 std::span<std::byte> BytesOf(AlignedBuffer& buffer) { return {buffer.data(), buffer.size_bytes()}; }
 
-// `bytes`, of `memory`, as long as they are pinned.
+// Wraps `bytes` of `memory`, pinned for its lifetime.
 template <typename Memory>
 AlignedBuffer Pinned(std::span<std::byte> bytes, Memory memory, std::shared_ptr<void> pin) {
   struct Owner {
     Memory memory;
-    std::shared_ptr<void> pin;  // goes first
+    std::shared_ptr<void> pin;  // destroyed first
   };
   return AlignedBuffer(std::make_shared<Owner>(std::move(memory), std::move(pin)), bytes);
 }
@@ -91,8 +92,8 @@ WorkerCore::Options TrainingLoop::CoreOptions() const {
           .saves_residuals = options_.residuals != nullptr};
 }
 
-// With several micro-batches the gradients of all blocks are made in the first one, and are
-// complete in the last one only.
+// With several micro-batches the first one produces gradients of all blocks, and only the last one
+// completes them.
 void TrainingLoop::AllocateBuffers() {
   if (PlacementModeOf(options_.config).frees_gradients) {
     gradient_pool_.emplace(
@@ -131,10 +132,10 @@ std::vector<std::shared_ptr<AlignedBuffer>> TrainingLoop::NewGradients() {
   return gradients;
 }
 
-// Runs are FP32, so with another format, or a codec for some of it, the block is exchanged whole,
-// or the rows would have other bits than without runs. So it is where rows do not stay those that
-// were asked for: local steps change all, and a step that becomes a later one touches others. With
-// a window the others are gone by then.
+// Runs are FP32: with another format, or a codec for part of the block, it is exchanged whole, or
+// the rows would have other bits than without runs. It is also whole where the requested rows may
+// change: local steps change all rows, and a step that becomes a later one touches others. With a
+// window, the other rows would be gone.
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
   if (replays_ || options_.config.sync().local_steps() > 1) return;
@@ -158,7 +159,7 @@ absl::Status TrainingLoop::Run() {
         return core_.OnFinished();
       case WorkerCore::Next::kAwaitOrders:
         RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(core_.orders()));
-        times_.Begin();  // the wait is no part of the step
+        times_.Begin();  // the wait is not part of the step
         break;
       case WorkerCore::Next::kAct:
         RETURN_IF_ERROR(core_.Act());
@@ -242,7 +243,7 @@ absl::Status TrainingLoop::Finish(const Queued& queued) {
   return core_.Finish(queued.computed);
 }
 
-// Within its span of the trace: that is what the step is told to have computed.
+// Called within the trace span of the computation, which shows the reported compute time.
 absl::Status TrainingLoop::CountTime(const Compute& compute, absl::Duration taken) {
   if (compute.phase == ComputePhase::kEvaluate) return absl::OkStatus();
   times_.AddComputing(taken);
@@ -282,7 +283,7 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
       StartTraining(compute);
     }
   }
-  // Each of the virtual workers begins from what was pulled, and goes on from its own.
+  // In local steps each virtual worker begins from the pulled weights and continues from its own.
   if (!evaluating && change_.has_value() && change_->takes_local_steps() &&
       compute.micro_batch == 0) {
     const std::span<const float> local = change_->LocalWeights(compute);
@@ -297,8 +298,8 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
   return model_.status();
 }
 
-// The host waits for the losses of a model that queues, and the block below with them: a push says
-// how many targets its gradient is a sum over.
+// For a model that queues, the host waits for the losses, and so does the block below: a push
+// states how many targets its gradient sums.
 absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
   if (compute.block + 1 == table_.num_blocks()) core_.share().Add(model_.losses());
   if (!batches_.IsLastMicroBatch(compute)) return absl::OkStatus();

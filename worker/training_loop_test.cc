@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/training_loop.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compression/frames.h"
+#include "compression/codecs/frames.h"
 #include "worker/training_loop_test_support.h"
 
 namespace tug {
@@ -29,7 +30,7 @@ TEST_F(TrainingLoopTest, RowsDoNotDependOnPartitions) {
   ExpectSameBits(small, Train());
 }
 
-// Ordered in the midst of steps; they begin with it.
+// The schedule is ordered during steps; the next step begins with it.
 TEST_F(TrainingLoopTest, TakesAScheduleAtTheBeginningOfAStepAndSaysSo) {
   const Outcome expected = Train();
   uint32_t number = 0;
@@ -46,7 +47,7 @@ TEST_F(TrainingLoopTest, TakesAScheduleAtTheBeginningOfAStepAndSaysSo) {
                                   .credit_bytes = 16 * kSegment * sizeof(float)}});
   });
   ExpectSameBits(expected, actual);
-  // By step: that which was ordered while the one before was pushed.
+  // By step: the schedule ordered while the previous step was pushed.
   std::vector<uint32_t> schedules;
   for (uint32_t step = 0; step < steps_; ++step) {
     schedules.insert(schedules.end(), kVirtualWorkers, step);
@@ -55,7 +56,7 @@ TEST_F(TrainingLoopTest, TakesAScheduleAtTheBeginningOfAStepAndSaysSo) {
   EXPECT_LT(pushes[4], pushes[0]) << "larger partitions";
 }
 
-// The last evaluation needs all rows, but at the time of the pull nobody knew that it was the last.
+// The last evaluation needs all rows, but it was not known to be the last at the time of the pull.
 TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
   steps_ = 3;
   const Outcome foreseen = Train();
@@ -114,7 +115,7 @@ TEST_F(TrainingLoopTest, ATiedHeadExchangesTheWholeEmbedding) {
   EXPECT_EQ(Train().traffic.runs, 0u);
 }
 
-// Before the lane makes the next version of a block, the worker has let go of the last one.
+// The worker releases a version of a block before the lane makes the next one.
 TEST_F(TrainingLoopTest, WeightsInPlaceGiveTheSameBitsAndAreLetGoInTime) {
   config_.mutable_comm()->set_sparse_embeddings(false);
   const Outcome copied = Train();
@@ -159,7 +160,7 @@ TEST_F(TrainingLoopTest, Bf16HalvesTheBytesAndChangesBits) {
             fp32.traffic.pushed_bytes / 2 + most_around_a_frame * bf16.traffic.frames);
   EXPECT_EQ(bf16.traffic.pulled_bytes, fp32.traffic.pulled_bytes / 2);
   EXPECT_NE(bf16.reports, fp32.reports);
-  config_.mutable_comm()->set_sparse_embeddings(true);  // gives way to the format
+  config_.mutable_comm()->set_sparse_embeddings(true);  // has no effect with this format
   ExpectSameBits(bf16, Train());
 }
 

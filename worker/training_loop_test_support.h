@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_WORKER_TRAINING_LOOP_TEST_SUPPORT_H_
 #define TUG_WORKER_TRAINING_LOOP_TEST_SUPPORT_H_
 
-// A training loop with a lane of its own, for tests of training_loop.h.
+// A training loop with its own lane, for tests of training_loop.h.
 
 #include <gtest/gtest.h>
 
@@ -18,15 +19,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compression/frames.h"
-#include "exchange/device_encoder.h"
-#include "exchange/runs.h"
+#include "blocks/runs.h"
+#include "compression/codecs/frames.h"
+#include "config/placement_mode.h"
+#include "exchange/encode/device_encoder.h"
 #include "kernels/bf16.h"
-#include "model/memory.h"
+#include "model/transformer/memory.h"
 #include "optimizer/optimizer.h"
-#include "proto/placement_mode.h"
 #include "transport/answering_transport.h"
-#include "worker/residual_writer.h"
+#include "worker/gradients/residual_writer.h"
 #include "worker/training_loop.h"
 #include "worker/training_rig.h"
 
@@ -36,17 +37,17 @@ inline constexpr uint32_t kVirtualWorkers = 3;
 inline constexpr uint64_t kSegment = 256;
 inline constexpr PeerId kLane = LanePeer(0);
 
-// What a lane says and does, seen from outside.
+// Observed traffic of a lane.
 struct Traffic {
   uint64_t pushed_bytes = 0;
   uint64_t pulled_bytes = 0;
   uint64_t runs = 0;         // messages of codec kRuns
   uint64_t frames = 0;       // in messages of codec kFrames
-  uint64_t copies_held = 0;  // versions of weights that somebody still read when the next was made
+  uint64_t copies_held = 0;  // versions of weights that were still read when the next was made
 };
 
-// One lane that owns everything and keeps to the wire's contract in the plainest way: whole
-// gradients in memory, a dense update once all of a block's are there. It answers inside the
+// One lane that owns everything and implements the wire's contract in the simplest way: whole
+// gradients in memory, and a dense update once all of a block's have arrived. It answers inside the
 // transport of the one worker.
 class PlainLane final : public AnsweringTransport {
  public:
@@ -96,7 +97,7 @@ class PlainLane final : public AnsweringTransport {
     std::shared_ptr<AlignedBuffer> weights;
     std::vector<float> m, v;
     std::vector<std::vector<float>> gradients;  // by virtual worker
-    std::vector<WireHeader> pushes;             // of this clock
+    std::vector<WireHeader> pushes;             // of the current clock
     uint64_t elements_in = 0;
     uint64_t tokens = 0;
     std::deque<Outgoing> waiting;  // pulls
@@ -221,9 +222,9 @@ struct Outcome {
   absl::Status end;
   std::vector<std::vector<float>> weights;  // by block
   std::vector<std::string> reports;         // losses of steps and evaluations
-  std::vector<double> losses;               // of the reports of steps
-  std::vector<uint32_t> schedules;          // of the reports of steps
-  std::vector<double> residual_squares;     // the same
+  std::vector<double> losses;               // from the step reports
+  std::vector<uint32_t> schedules;          // from the step reports
+  std::vector<double> residual_squares;     // from the step reports
   Traffic traffic;
   HeldBytes held;
   HeldBytes predicted_held;
@@ -240,8 +241,8 @@ class TrainingLoopTest : public testing::Test {
     config_.mutable_model()->set_dropout(0.1);
   }
 
-  // Five steps, evaluations at 2, 4 and the end. `script`: what the coordinator orders as it sees
-  // the worker's messages.
+  // Trains five steps, with evaluations at 2, 4 and the end. `script`: the coordinator's orders in
+  // reaction to the worker's messages.
   Outcome Train(bool in_place = false,
                 const std::function<void(ControlBoard&, const WireHeader&)>& script = nullptr) {
     Outcome outcome;
@@ -285,6 +286,10 @@ class TrainingLoopTest : public testing::Test {
         PredictHeldBytes(rig.model_options(), config_.comm().pull_format(), holding);
     HeartbeatRequest beat;
     board.AddTo(beat);
+    AddReports(beat, outcome);
+    return outcome;
+  }
+  static void AddReports(const HeartbeatRequest& beat, Outcome& outcome) {
     for (const StepReport& step : beat.steps()) {
       EXPECT_GT(step.compute_seconds(), 0);
       EXPECT_GT(step.communication_seconds(), 0);
@@ -304,7 +309,6 @@ class TrainingLoopTest : public testing::Test {
                                              " ", absl::Hex(Bits(eval.loss_sum())), " ",
                                              eval.targets(), " ", eval.correct()));
     }
-    return outcome;
   }
   static uint64_t Bits(double value) {
     uint64_t bits;
@@ -325,10 +329,10 @@ class TrainingLoopTest : public testing::Test {
 
   JobConfig config_;
   uint64_t steps_ = 5;
-  // What computes; none: the CPU.
+  // Makes the model; empty: on the CPU.
   std::function<std::unique_ptr<Model>(TrainingRig&)> model_of_;
-  std::unique_ptr<DeviceEncoder> encoder_;  // of model_of_'s; none: the exchange encodes
-  bool saves_residuals_ = false;            // what pushes leave out, for the last checkpoint
+  std::unique_ptr<DeviceEncoder> encoder_;  // of the model of model_of_; null: the exchange encodes
+  bool saves_residuals_ = false;            // at the last checkpoint
   absl::Status expected_end_;
 };
 

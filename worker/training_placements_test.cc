@@ -1,4 +1,5 @@
-// Workers that keep less than all weights and gradients (placement.kind).
+// SPDX-License-Identifier: Apache-2.0
+// Workers that keep only part of the weights and gradients (placement.kind).
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ class TrainingPlacementsTest : public TrainingLoopTest {
     EXPECT_EQ(outcome.held.gradients, outcome.predicted_held.gradients);
     return outcome;
   }
-  // Each virtual worker has one.
+  // One micro-batch per virtual worker.
   void UseOneMicroBatch() { config_.mutable_train()->set_micro_batch(2); }
 };
 
@@ -108,8 +109,8 @@ TEST_F(TrainingPlacementsTest, TrainAllFamilies) {
   }
 }
 
-// Pushed once, pulled before the forward and the backward pass, but for what stays in the window:
-// the last two blocks, and block 1 and 0 from one virtual worker to the next.
+// A block is pushed once, and pulled before the forward and the backward pass, except what stays in
+// the window: the last two blocks, and blocks 1 and 0 between virtual workers.
 TEST_F(TrainingPlacementsTest, PullABlockForEachOfItsPasses) {
   UseOneMicroBatch();
   const Outcome all = TrainAs(PlacementConfig::ZERO2);

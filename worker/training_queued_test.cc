@@ -1,4 +1,5 @@
-// The training loop with a model that queues: the bits that it has with one that does not.
+// SPDX-License-Identifier: Apache-2.0
+// The training loop with a model that queues: the same bits as with one that does not.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "exchange/device_encoder.h"
+#include "exchange/encode/device_encoder.h"
 #include "worker/queued_model.h"
 #include "worker/training_loop_test_support.h"
 
@@ -55,7 +56,7 @@ TEST_F(TrainingQueuedTest, MicroBatchesAndTiedHeads) {
   }
 }
 
-// Of N blocks all but the first have the pass below behind them when their gradients are awaited.
+// All gradients except block 0's have the pass of the block below queued behind them when awaited.
 TEST_F(TrainingQueuedTest, TheDeviceComputesTheNextBlockWhileTheHostTakesAGradient) {
   config_.mutable_train()->set_micro_batch(2);
   uint64_t behind = 0;
@@ -116,7 +117,7 @@ TEST_F(TrainingQueuedTest, Bf16AsItIsPulledAndWidened) {
   }
 }
 
-// An order to end that comes amid steps, and a schedule.
+// An order to end that arrives during steps, and a schedule.
 TEST_F(TrainingQueuedTest, OrdersAmidAStep) {
   script_ = [this](ControlBoard& board, const WireHeader& header) {
     if (header.kind != MessageKind::kPush) return;
@@ -130,7 +131,7 @@ TEST_F(TrainingQueuedTest, OrdersAmidAStep) {
   ExpectSameBitsQueued();
 }
 
-// A device reads from memory of the worker's own.
+// A device reads from the worker's own memory.
 TEST_F(TrainingQueuedTest, CopiesWeightsThatLiePlain) {
   config_.mutable_comm()->set_sparse_embeddings(false);
   ExpectSameBits(Train(/*in_place=*/true), TrainQueued());
@@ -141,7 +142,7 @@ TEST_F(TrainingQueuedTest, AnErrorOfTheDeviceEndsTheLoopBeforeAnythingIsPushed) 
   EXPECT_EQ(TrainQueued().traffic.pushed_bytes, 0u);
 }
 
-// Encodes nothing, and its device fails as soon as anybody asks for residuals.
+// Encodes nothing, and its device fails on the first copy of residuals.
 class BrokenEncoder final : public DeviceEncoder {
  public:
   explicit BrokenEncoder(absl::Status status) : status_(std::move(status)) {}
@@ -167,12 +168,12 @@ class BrokenEncoder final : public DeviceEncoder {
   const absl::Status status_;
 };
 
-// Behind the last step nothing else is asked of the device.
+// After the last step nothing else is requested of the device.
 TEST_F(TrainingQueuedTest, AnErrorOfTheLastCopyOfResidualsEndsTheLoop) {
   expected_end_ = absl::InternalError("GPU: broken");
   encoder_ = std::make_unique<BrokenEncoder>(expected_end_);
   saves_residuals_ = true;
-  // The first virtual worker's, behind which no step is reported.
+  // The copy for the first virtual worker fails, so the last step is not reported.
   EXPECT_EQ(Train().losses.size(), (steps_ - 1) * kVirtualWorkers);
 }
 

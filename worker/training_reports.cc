@@ -1,4 +1,5 @@
-// What a worker's heartbeat says.
+// SPDX-License-Identifier: Apache-2.0
+// Contents of a worker's heartbeats.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -8,9 +9,9 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostChoicesTold = 8;  // of a timeline
+constexpr size_t kMostChoicesTold = 8;  // notices per timeline
 
-// `asynchronous`: nobody waits for anybody (sync.policy ASP).
+// `asynchronous`: workers do not wait for each other (sync.policy ASP).
 NodeActivity::Doing DoingOf(CurrentActivity::Doing doing, Awaited awaited, bool asynchronous) {
   switch (doing) {
     case CurrentActivity::Doing::kResting:
@@ -52,7 +53,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   if (residuals_.has_value()) residuals_->AddTo(beat);
 }
 
-// Before it is ready it reads the data, and builds.
+// Until it is ready it reads the data and builds.
 NodeActivity Training::Activity() const {
   NodeActivity activity;
   activity.set_doing(NodeActivity::WAITING_FOR_DATA);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TUG_WORKER_TRAINING_RIG_H_
 #define TUG_WORKER_TRAINING_RIG_H_
 
@@ -11,21 +12,22 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/thread_pool.h"
+#include "base/cpu/thread_pool.h"
+#include "blocks/segment_table.h"
+#include "config/job_config.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
-#include "exchange/segment_table.h"
 #include "model/job_model.h"
 #include "model/model.h"
+#include "model/transformer/create_model.h"
 #include "proto/job.pb.h"
-#include "proto/job_config.h"
 
 namespace tug {
 
-// For tests: small jobs, and what a TrainingLoop wants of one but for the exchange.
+// For tests: small jobs, and what a TrainingLoop needs except the exchange.
 
-// All fields filled, and a text written that it reads. A small decoder without dropout and with a
-// head of its own; two micro-batches of one sample a step and virtual worker, evaluations of six
+// Fills all fields, and writes the text that the job reads. A small decoder without dropout, with
+// an untied head; two micro-batches of one sample per step and virtual worker, evaluations of six
 // samples every other step, partitions of one segment.
 inline JobConfig SmallJob(uint32_t virtual_workers, uint64_t segment_elements) {
   JobConfig config;
@@ -54,7 +56,7 @@ inline JobConfig SmallJob(uint32_t virtual_workers, uint64_t segment_elements) {
   return config;
 }
 
-// The data and the model of a job, as a worker makes them. One at a time: all write the same file.
+// Data and model of a job, as a worker makes them. One at a time: all write the same file.
 class TrainingRig {
  public:
   explicit TrainingRig(JobConfig config) : pool_(1) {
@@ -67,7 +69,7 @@ class TrainingRig {
     auto sampler = MakeSampler(config, &*tokens_);
     TUG_CHECK_OK(sampler);
     sampler_ = *std::move(sampler);
-    auto model = Model::Create(ModelOptionsOf(config), pool_);
+    auto model = CreateModel(ModelOptionsOf(config), pool_);
     TUG_CHECK_OK(model);
     model_ = *std::move(model);
     table_ = *SegmentTable::Create(model_->blocks(), config.comm().segment_elements());

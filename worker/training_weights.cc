@@ -1,4 +1,5 @@
-// Weights of a worker: asked for, waited for, bound, and with a window let go of.
+// SPDX-License-Identifier: Apache-2.0
+// Weights of a worker: requested, awaited, bound, and with a window released.
 #include <algorithm>
 #include <utility>
 
@@ -21,13 +22,13 @@ absl::Status NoAnswer(uint32_t block, absl::Duration timeout) {
 
 }  // namespace
 
-// REQUIRES: nothing reads the block's weights any more, until these have arrived.
+// REQUIRES: nothing reads the block's weights until the new ones have arrived.
 void TrainingLoop::Pull(PullRequest request, bool whole) {
   const uint32_t block = request.block;
   if (model_.queues()) model_.ReleaseWeights(static_cast<int>(block));
   weight_memory_.SetDestination(request);
-  // What offloading lanes send lies in copies, of which there should be few. What a device copies
-  // is in memory of the worker's own, which can be pinned.
+  // Offloading lanes send from copies, of which there should be few. A device copies from the
+  // worker's own memory, which can be pinned.
   request.allow_in_place = core_.mode().in_place &&
                            options_.config.placement().offload_dir().empty() && !model_.queues();
   whole_[block] = whole || block > 0 || !pulled_runs_.has_value();
@@ -35,8 +36,8 @@ void TrainingLoop::Pull(PullRequest request, bool whole) {
   exchange_.Pull(std::move(request));
 }
 
-// An order to pause is answered here too: the weights may hang on a worker that has paused a step
-// behind us, and goes on only when the coordinator has our answer.
+// Answers orders to pause while waiting: the weights may depend on a worker that paused one step
+// behind, and continues only after the coordinator has this worker's answer.
 absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
   const TraceSpan span(options_.trace,
                        {.kind = TraceKind::kWait, .block = block, .clock = core_.clock()});
@@ -46,7 +47,7 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
     if (pulled) break;
     const uint32_t view = core_.view();
     RETURN_IF_ERROR(core_.TakeOrders());
-    if (core_.view() != view) return absl::OkStatus();  // something else is next
+    if (core_.view() != view) return absl::OkStatus();  // the next action has changed
     const absl::Duration timeout = FirstPullTimeout(options_.config);
     if (core_.AwaitsFirstWeights() && time_.Now() - begin > timeout) {
       return NoAnswer(block, timeout);
@@ -89,9 +90,9 @@ HeldBytes TrainingLoop::held() const {
   return held_bytes_;
 }
 
-// For an evaluation that was not foreseen when the block was pulled: the job ends early, or goes by
-// versions. No orders are taken amid the computation; nor need they be, since what was served once
-// is served again.
+// For an evaluation that was not expected when the block was pulled: the job ends early, or
+// evaluations go by versions. Takes no orders during the computation; none are needed, since a
+// version that was served once is served again.
 absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
   if (whole_[block]) return absl::OkStatus();
   const TraceSpan span(options_.trace,

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """Time of PyTorch's AdamW on one core: the peer of AdamW in `tug bench kernels`.
 
-Each variant updates one FP32 tensor; `a += b` on tensors of the same size runs just before each
-update, and the ratio of the two is what compares between machines. Processor time, medians
-(range).
+Each variant updates one FP32 tensor. `a += b` on tensors of the same size runs before each update;
+compare the ratio of the two between machines. Prints processor time, medians (range).
 
   deploy/compare/adam.py [--parameters 100000000] [--runs 5]
 """
@@ -24,7 +23,7 @@ def parse():
 
 
 def variants():
-    """Name -> the options of torch.optim.AdamW that choose it; only those this PyTorch has."""
+    """Returns name -> options of torch.optim.AdamW, for the variants that this PyTorch has."""
     known = torch.optim.AdamW.__init__.__code__.co_varnames
     result = {"AdamW": {"foreach": False}} if "foreach" in known else {"AdamW": {}}
     for option in ("foreach", "fused"):
@@ -44,7 +43,7 @@ def spread(values):
 
 
 def measure(name, options, add, arguments):
-    """Prints one line; a variant that this PyTorch refuses on the CPU says so."""
+    """Prints one line: the times, or that this PyTorch does not support the variant on the CPU."""
     weights = torch.nn.Parameter(torch.ones(arguments.parameters))
     weights.grad = torch.full((arguments.parameters,), 0.01)
     adds, updates, ratios = [], [], []

@@ -2,10 +2,10 @@
 """The BERT-like program of the lectures on data-parallel training, in PyTorch: the peer of
 deploy/jobs/bert_lectures.textproto.
 
-An encoder of 2 layers (post-LayerNorm, ReLU, 4 heads), 256 wide, over 30,522 symbols and 128
-positions, whose first position is classified; 10,000 samples of random tokens, all of class 0, 3
-epochs in batches of 32, Adam at 1e-4. Prints the mean loss of each epoch, its seconds, and all as one
-JSON line. With --processes 2: DistributedDataParallel over gloo, the lectures' way.
+An encoder with 2 layers (post-LayerNorm, ReLU, 4 heads), 256 wide, with 30,522 symbols and 128
+positions, and a classifier on the first position; 10,000 samples of random tokens, all of class 0,
+3 epochs in batches of 32, Adam at 1e-4. Prints mean loss and seconds of each epoch, then everything
+as one JSON line. With --processes 2: DistributedDataParallel over gloo, as in the lectures.
 
   deploy/compare/bert.py [--processes 1] [--threads 2] [--epochs 3] [--samples 10000] [--bf16]
 """
@@ -26,7 +26,7 @@ SYMBOLS, WIDTH, HEADS, LENGTH, LAYERS, CLASSES = 30522, 256, 4, 128, 2, 2
 
 
 class FakeBertLikeDataset(Dataset):
-    """Random tokens, no padding, label 0; new tokens each time a sample is read."""
+    """Random tokens, no padding, label 0; each read of a sample draws new tokens."""
 
     def __init__(self, samples):
         self.samples = samples

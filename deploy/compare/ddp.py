@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Speed of PyTorch DistributedDataParallel over gloo: the peer of `tug train` with as many workers.
+"""Speed of PyTorch DistributedDataParallel over gloo: peer of `tug train` with as many workers.
 
 Trains a GPT (by default 10.8M parameters: 6 layers, 384 wide, 6 heads, context 256, 256 symbols) in
-FP32, or under bf16 autocast, with AdamW and clipping by global norm and prints tokens/s as one JSON
+FP32, or under bf16 autocast, with AdamW and clipping by global norm. Prints tokens/s as one JSON
 line.
 
   deploy/compare/ddp.py [--text PATH] [--processes 2] [--threads 1] [--steps 20]

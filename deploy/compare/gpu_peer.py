@@ -2,13 +2,13 @@
 """PyTorch's side of deploy/compare/gpu: a decoder of GPT-2's shape, forward and backward on a GPU.
 
 The model is peer_gpt.py's with scaled_dot_product_attention, through torch.compile. bf16 is autocast
-over FP32 weights, so that gradients are FP32; they are new in every step, and there is no optimizer.
-The vocabulary is rounded up to a multiple of 64, with which PyTorch is faster. Beside it attention
-by itself, of the same shapes and out of one matrix of queries, keys and values, by each of PyTorch's
-kernels; a product of two matrices of 8,192 x 8,192; a copy of 512 MiB.
+over FP32 weights, so that gradients are FP32. Gradients are new in every step, and there is no
+optimizer. The vocabulary is rounded up to a multiple of 64, with which PyTorch is faster. Also
+measures attention by itself, with the same shapes, from one matrix of queries, keys and values, by
+each of PyTorch's kernels; a product of two matrices of 8,192 x 8,192; a copy of 512 MiB.
 
-Prints one line of JSON when everything is compiled and warm, and then one with figures for every
-line that it reads. In place of all that {"skipped": REASON} where there is no PyTorch or no GPU.
+Prints one line of JSON when everything is compiled and warm, then one with measurements for every
+line it reads. Without PyTorch or a GPU prints only {"skipped": REASON}.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class SdpaAttention(peer_gpt.Attention):
 
 
 def milliseconds(queue, count):
-    """The GPU's time for each of `count` calls, one behind the other."""
+    """Returns the GPU time of each of `count` consecutive calls."""
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
     marks[0].record()
     for mark in marks[1:]:
@@ -56,7 +56,7 @@ def milliseconds(queue, count):
 
 
 def best_milliseconds(queue):
-    """As kernels/cuda_benchmark.h: of one call, the fastest of some runs of many."""
+    """Time of a call in the fastest of RUNS runs of many calls, as in cuda_benchmark.h."""
     calls = max(1, int(RUN_MS / max(min(milliseconds(queue, 3)), 1e-3)))
 
     def many():
@@ -92,7 +92,7 @@ def step_of(a):
 
 
 def attention_of(a):
-    """Forward, and forward with backward."""
+    """Returns functions that run the forward pass, and the backward pass."""
     qkv = torch.randn(a.batch, a.context, 3, a.heads, a.width // a.heads, device=DEVICE,
                       dtype=element_type(a), requires_grad=True)
     q, k, v = (part.transpose(1, 2) for part in qkv.unbind(2))
@@ -106,7 +106,7 @@ def attention_of(a):
 
 
 def attention_times(a):
-    """{kernel: [forward ms, backward ms]} of those that this GPU, type and head size have."""
+    """Returns {kernel: [forward ms, backward ms]} for kernels that support this GPU and these shapes."""
     times = {}
     for name in ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION"):
         backend = getattr(SDPBackend, name, None)
@@ -116,7 +116,7 @@ def attention_times(a):
             with sdpa_kernel(backend):
                 times[name] = [best_milliseconds(queue) for queue in attention_of(a)]
         except RuntimeError:
-            pass  # it has no such kernel
+            pass  # kernel not supported
     return times
 
 
@@ -155,7 +155,7 @@ def main():
                           "attention_ms": attention_times(a),
                           "product_tflops": product_tflops(a),
                           "copy_gb_per_second": copy_gb_per_second()}), flush=True)
-        torch.cuda.empty_cache()  # for whoever has the GPU until the next line
+        torch.cuda.empty_cache()  # frees memory for Tugboat's run before the next line
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes data/testdata/gpt2/: vocab.json, merges.txt and golden.json, which the tests of
-data/gpt2_bpe_tokenizer.cc compare with.
+"""Writes data/testdata/gpt2/: vocab.json, merges.txt and golden.json, the reference for tests of
+data/text/gpt2_bpe_tokenizer.cc.
 
-A small GPT-2 vocabulary is trained on docs/architecture.md, then texts are encoded by the plain
-algorithm of openai/gpt-2 (src/encoder.py): its pattern, its table of bytes, its loop over the least
-rank. Nothing here is shared with the tokenizer it checks. Needs the module `regex`, for \\p{L}.
+Trains a small GPT-2 vocabulary on docs/architecture.md, then encodes texts by the plain algorithm
+of openai/gpt-2 (src/encoder.py): its pattern, its byte table, its loop over the lowest rank. Shares no
+code with the tokenizer that it checks. Needs the module `regex`, for \\p{L}.
 
   deploy/compare/make_bpe_fixture.py [TEXT [FOLDER]]
 

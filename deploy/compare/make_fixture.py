@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Writes the files of model/testdata that model/model_fixture_test.cc compares with.
+"""Writes model/transformer/testdata, the reference for model/transformer/model_fixture_test.cc.
 
-gpt_fixture.safetensors holds four tiny decoders (head tied or not, biases or none),
+gpt_fixture.safetensors has four tiny decoders (head tied or not, with or without biases),
 stacks_fixture.safetensors encoder classifiers and encoder-decoders of PyTorch's own layers (norms
-behind or before, ReLU or GELU, with padding): weights, tokens, the sum of losses, every gradient
-tensor and a decoder's logits, computed by PyTorch in double precision from the same FP32 weights, so
-that all of a difference is ours. PyTorch's own FP32 error, relative to the largest value of each
-tensor, is printed for scale.
+after or before, ReLU or GELU, with padding): weights, tokens, the sum of losses, every gradient
+tensor and a decoder's logits. PyTorch computes them in double precision from the same FP32 weights,
+so that any difference is Tugboat's error. Prints PyTorch's own FP32 error, relative to the largest
+value of each tensor, for comparison.
 
   deploy/compare/make_fixture.py [FOLDER]
 
@@ -29,13 +29,13 @@ import peer_gpt
 import peer_stacks
 
 LAYERS, WIDTH, HEADS, CONTEXT, SYMBOLS, BATCH = 2, 16, 2, 8, 11, 3
-MLP_WIDTH, CLASSES = 40, 5  # of the models of peer_stacks
+MLP_WIDTH, CLASSES = 40, 5  # for the models of peer_stacks
 DEFAULT_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "model",
                               "testdata")
 
 
 def stored(name, tensor):
-    """Linear layers are [out, in] in PyTorch and [in, out] here; embeddings and head are equal."""
+    """Transposes linear layers ([out, in] in PyTorch, [in, out] here), not embeddings and head."""
     is_linear = tensor.dim() == 2 and name.startswith("h.")
     return tensor.detach().t() if is_linear else tensor.detach()
 
@@ -79,7 +79,7 @@ def case(name, tied, bias, tensors):
 
 
 def run_stacks(model, inputs, targets):
-    """Sum of losses and gradients; targets of -1 do not count."""
+    """Returns the sum of losses, and gradients; targets of -1 do not count."""
     model.zero_grad(set_to_none=True)
     logits = model(*inputs)
     loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum",
@@ -89,7 +89,7 @@ def run_stacks(model, inputs, targets):
 
 
 def stacks_case(name, model, names, inputs, targets, tensors):
-    """`names` of the inputs, in their order."""
+    """Adds a case to `tensors`. `names`: of the inputs, in order."""
     randomize(model)
     weights = peer_stacks.in_tugs_layout(dict(model.named_parameters()))
     for parameter_name, parameter in weights.items():
@@ -129,7 +129,7 @@ def encoder_decoder_case(activation, pre_norm, tied, tensors):
 
 
 def write_safetensors(path, tensors):
-    """8 bytes little-endian: length of the JSON header; the header; the tensors' bytes."""
+    """Writes the length of the JSON header (8 bytes little-endian), the header, the tensors' bytes."""
     kinds = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32"}
     header, chunks, offset = {}, [], 0
     for name, tensor in tensors.items():

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Writes huggingface/testdata/tiny_gpt2/, a folder of Hugging Face's GPT-2 with random weights, and
-logits.json, what PyTorch computes with them: the tests of huggingface/ compare with it.
+"""Writes huggingface/testdata/tiny_gpt2/, a Hugging Face GPT-2 folder with random weights, and
+logits.json, PyTorch's results with these weights: the reference for the tests of huggingface/.
 
-The model is written down here once more, from openai/gpt-2 (src/model.py) and the names of
-transformers' GPT2LMHeadModel, in PyTorch and double precision: nothing is shared with the code that
-is checked. Needs PyTorch (Debian's python3-torch).
+The model is implemented again here, from openai/gpt-2 (src/model.py) and with the names of
+transformers' GPT2LMHeadModel, in PyTorch and double precision: it shares no code with Tugboat.
+Needs PyTorch (Debian's python3-torch).
 
   deploy/compare/make_gpt2_fixture.py [FOLDER]      write the fixture
   deploy/compare/make_gpt2_fixture.py --logits DIR TOKEN...
-      print the logits of what follows these tokens, of any GPT-2 folder of FP32 tensors
+      print the logits of the token after these, for any GPT-2 folder with FP32 tensors
 """
 
 import json
@@ -32,7 +32,7 @@ DEFAULT_OUTPUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", 
 
 
 def logits(config, weights, tokens):
-    """[len(tokens), symbols], in double precision. A linear layer is x @ W + b, W [in, out]."""
+    """Returns FP64 logits [len(tokens), symbols]. Linear layers are x @ W + b, W [in, out]."""
     def w(name):
         return weights["transformer." + name].double()
 

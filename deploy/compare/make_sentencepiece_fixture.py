@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes data/testdata/sentencepiece/: bpe.model, unigram.model and golden.json, which the tests of
-data/sentencepiece_tokenizer.cc compare with. Models are trained, and texts encoded, by the original
-programs (Debian package `sentencepiece`: spm_train, spm_encode).
+"""Writes data/testdata/sentencepiece/: bpe.model, unigram.model and golden.json, the reference for
+tests of data/text/sentencepiece_tokenizer.cc. The original programs train the models and encode the
+texts (Debian package `sentencepiece`: spm_train, spm_encode).
 
   deploy/compare/make_sentencepiece_fixture.py [TEXT [FOLDER]]
   deploy/compare/make_sentencepiece_fixture.py --encode MODEL < LINES    tokens of any model
 
-Tokens in the repository are those of version 0.2.3: Debian's 0.1.97 compares scores in FP64, and one
-text has its other of two nearly equal divisions.
+Tokens in the repository come from version 0.2.3: Debian's 0.1.97 compares scores in FP64, and
+chooses the other of two nearly equal segmentations in one text.
 
 golden.json: a list of {"model": ..., "text": ..., "tokens": [...]}.
 """

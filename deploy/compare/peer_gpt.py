@@ -1,4 +1,4 @@
-"""The model of model/model.h (DECODER) in PyTorch: what Tugboat's results and speed are compared with.
+"""The model of model/model.h (DECODER) in PyTorch, to compare Tugboat's results and speed with.
 
 A GPT-2-shaped decoder in FP32: token and learned position embeddings, pre-LayerNorm blocks of
 causal multi-head attention and a GELU (tanh form) MLP of 4 x width, final LayerNorm, head tied to
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 
 class LayerNorm(nn.Module):
-    """LayerNorm whose bias can be left out (PyTorch 1.13's own cannot)."""
+    """LayerNorm with optional bias (PyTorch 1.13's always has one)."""
 
     def __init__(self, width, bias):
         super().__init__()
@@ -35,7 +35,7 @@ class Attention(nn.Module):
         self.future = torch.triu(torch.ones(context, context, dtype=torch.bool), diagonal=1)
 
     def queries_keys_values(self, x):
-        """Each [batch, heads, time, size of a head]."""
+        """Returns three tensors [batch, heads, time, head size]."""
         batch, time, width = x.shape
         return [part.view(batch, time, self.heads, -1).transpose(1, 2)
                 for part in self.c_attn(x).split(width, dim=2)]
@@ -128,7 +128,7 @@ def learning_rate_at(step, peak, floor, warmup, decay):
 
 
 def loaded_blas():
-    """The BLAS this process uses, each file with its folder, which names the variant."""
+    """Returns the BLAS files of this process, with folders, which name the variant."""
     torch.ones(8, 8) @ torch.ones(8, 8)
     with open("/proc/self/maps", encoding="ascii") as maps:
         paths = {line.split()[-1] for line in maps if "blas" in line and "/" in line}
@@ -136,7 +136,7 @@ def loaded_blas():
 
 
 def require_openmp_blas():
-    """PyTorch at its best: the pthread variant of OpenBLAS fights PyTorch's own OpenMP threads."""
+    """Fails without OpenBLAS for OpenMP: threads of the pthread variant slow down PyTorch's own."""
     blas = loaded_blas()
     if not any("openmp" in path for path in blas):
         raise SystemExit(f"PyTorch uses {blas}, not OpenBLAS with OpenMP: "

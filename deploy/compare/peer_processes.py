@@ -5,14 +5,14 @@ from torch import multiprocessing
 
 
 def run_processes(arguments, run):
-    """Calls run(rank, arguments) in arguments.processes processes, which share a group if they are
-    several; with one, in this process and without a group."""
+    """Calls run(rank, arguments) in arguments.processes processes that share a group; for 1, in this
+    process and without a group."""
     if arguments.batch % arguments.processes != 0:
         raise SystemExit("--batch must be a multiple of --processes")
     if arguments.processes == 1:
         run(0, arguments)
         return
-    # The parent holds the rendezvous on a free port (0: the system chooses), the children connect.
+    # The parent serves the rendezvous on a free port (0: the system chooses); the children connect.
     store = distributed.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
     multiprocessing.spawn(_join_and_run, (arguments, store.port, run), nprocs=arguments.processes)
 

@@ -1,7 +1,7 @@
-"""The encoder classifier and the encoder-decoder of model/model.h, of PyTorch's own layers.
+"""The encoder classifier and the encoder-decoder of model/model.h, built from PyTorch's own layers.
 
 Token and learned position embeddings, nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, norms
-before or behind each branch, ReLU or GELU (tanh form), padding masks; a linear classifier on the
+before or after each branch, ReLU or GELU (tanh form), padding masks; a linear classifier on the
 first token, or a head tied to the decoder's token embedding or not.
 Needs PyTorch 1.13 (Debian's python3-torch).
 """
@@ -89,7 +89,7 @@ class EncoderDecoder(nn.Module):
 
 
 def stack_in_tugs_layout(tensors, stack, prefix):
-    """Tensors of one stack under the names and in the shapes of model/layout.h."""
+    """Returns the tensors of one stack with the names and shapes of model/layout.h."""
     ours = {}
     for name in ("wte.weight", "wpe.weight"):
         ours[prefix + name] = tensors[f"{stack}.{name}"]
@@ -120,7 +120,7 @@ def stack_in_tugs_layout(tensors, stack, prefix):
 
 
 def in_tugs_layout(tensors):
-    """Parameters, or their gradients, of one of the models above by PyTorch's names, as in
+    """Converts parameters or gradients of a model above from PyTorch's names and shapes to those of
     model/layout.h."""
     ours = stack_in_tugs_layout(tensors, "encoder", "")
     if "decoder.wte.weight" in tensors:

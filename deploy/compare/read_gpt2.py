@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads a folder of Hugging Face's GPT-2 by hand and checks all that can be said of it: that
-model.safetensors is one, and holds the tensors that config.json asks for, under the names, in the
-shapes and types of transformers' GPT2LMHeadModel. Python's own library only.
+"""Reads a Hugging Face GPT-2 folder with Python's standard library only, and checks it:
+model.safetensors must be valid, and have the tensors that config.json requires, with the names,
+shapes and types of transformers' GPT2LMHeadModel.
 
-  deploy/compare/read_gpt2.py DIR           check it, print what it is
-  deploy/compare/read_gpt2.py DIR OTHER     and whether OTHER has the same tensors, byte for byte
+  deploy/compare/read_gpt2.py DIR           checks DIR, prints a summary
+  deploy/compare/read_gpt2.py DIR OTHER     also checks that OTHER has the same tensors, bit for bit
 """
 
 import collections
@@ -22,7 +22,7 @@ def check(holds, what):
 
 
 def read_safetensors(path):
-    """Name -> Tensor, and the metadata."""
+    """Returns name -> Tensor, and the metadata."""
     with open(path, "rb") as file:
         raw = file.read()
     check(len(raw) >= 8, f"{path} is too short")
@@ -71,7 +71,7 @@ def expected_shapes(config):
 
 
 def read(folder):
-    """config, name -> Tensor; ends the program if something is wrong."""
+    """Returns config, and name -> Tensor; ends the program if something is wrong."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
     check(config["model_type"] == "gpt2", "config.json is not of a GPT-2")

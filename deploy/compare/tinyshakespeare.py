@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """Trains PyTorch's peer of the tinyshakespeare job and evaluates it on the whole validation split.
 
-The mark for `tug train` on the same text: same model, initial distribution, AdamW, schedule,
-clipping and batch, and the evaluator of `tug eval`: window i of the split covers tokens
-[i*T, (i+1)*T), its targets are shifted by one, every window that fits counts, the result is the
-mean loss of a token. Samples start anywhere in the training split.
+The reference for `tug train` on the same text: same model, initial distribution, AdamW, schedule,
+clipping and batch, and the same evaluation as `tug eval`: window i of the split covers tokens
+[i*T, (i+1)*T), targets are shifted by one, every window that fits counts, and the result is the
+mean loss per token. Training samples start anywhere in the training split.
 
   deploy/compare/tinyshakespeare.py TEXT [--threads 2] [--seed 1] [--json]
 """

@@ -1,6 +1,7 @@
-// All of gloo's all-reduce algorithms over TCP on this host, FP32 sums in place: each rank prints
-// "ALGORITHM BYTES SECONDS" for each, the mean of as many calls as take the time given. Run by
-// deploy/compare/collectives, a process for each rank.
+// SPDX-License-Identifier: Apache-2.0
+// Times all of gloo's all-reduce algorithms over TCP on this host, FP32 sums in place. Each rank
+// prints "ALGORITHM BYTES SECONDS" for each algorithm and size: the mean over as many calls as fit
+// into SECONDS. deploy/compare/collectives runs one process per rank.
 //   gloo_allreduce FOLDER RANK WORLD SECONDS BYTES...
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_bcube.h>

@@ -1,5 +1,6 @@
-// MPI_Allreduce in place, FP32 sums: prints "BYTES SECONDS" for each size, the mean of as many
-// calls as take the time given. Run by deploy/compare/collectives under mpirun.
+/* SPDX-License-Identifier: Apache-2.0 */
+// Times MPI_Allreduce, FP32 sums in place. Prints "BYTES SECONDS" for each size: the mean over as
+// many calls as fit into SECONDS. deploy/compare/collectives runs it under mpirun.
 //   mpi_allreduce SECONDS BYTES...
 #include <mpi.h>
 #include <stdio.h>

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/watch/status_text.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/observe/progress_line.h"
+
+namespace tug {
+namespace {
+
+std::string Counted(uint32_t count, const char* one, const char* more) {
+  return absl::StrCat(count, " ", count == 1 ? one : more);
+}
+
+// ", 12 segments, 12 copies (3 being made)"
+std::string HoldsText(const NodeStatus& node) {
+  if (node.spare()) return ", spare";
+  std::string text = absl::StrCat(", ", Counted(node.segments(), "segment", "segments"));
+  if (node.copies() == 0) return text;
+  absl::StrAppend(&text, ", ", Counted(node.copies(), "copy", "copies"));
+  if (node.copies_missing() > 0) {
+    absl::StrAppend(&text, " (", node.copies_missing(), " being made)");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string NodeText(const NodeStatus& node) {
+  const std::string carries =
+      node.kind() == SERVER
+          ? absl::StrCat("lanes ", absl::StrJoin(node.lane_endpoints(), " "), HoldsText(node))
+          : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
+  const NodeCounters& counters = node.counters();
+  std::string text =
+      absl::StrFormat("  %s %d on %s (pid %d), heard %.1f s ago, %s, memory %s",
+                      node.kind() == SERVER ? "server" : "worker", node.node_id(), node.host(),
+                      node.pid(), node.seconds_since_heartbeat(), carries,
+                      ByteText(static_cast<double>(counters.peak_memory_bytes())));
+  if (counters.most_outstanding_bytes() > 0) {
+    absl::StrAppend(&text, ", at most ",
+                    ByteText(static_cast<double>(counters.most_outstanding_bytes())),
+                    node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
+  }
+  const uint64_t held = counters.weight_bytes() + counters.gradient_bytes() +
+                        counters.optimizer_bytes() + counters.sum_bytes() + counters.cached_bytes();
+  if (held > 0) {
+    absl::StrAppend(&text, ", ", ByteText(static_cast<double>(held)), " held for training");
+  }
+  if (counters.updates() > 0) {
+    absl::StrAppend(&text, ", ", WithThousands(counters.updates()), " updates");
+  }
+  if (counters.dropped_pushes() > 0) {
+    absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()),
+                    " parts of pushes too late");
+  }
+  if (counters.socket_bytes() > 0) {
+    absl::StrAppend(&text, ", sent ", ByteText(static_cast<double>(counters.socket_bytes())),
+                    " by sockets");
+  }
+  if (counters.encode_seconds() > 0) {
+    absl::StrAppendFormat(&text, ", %.2f s of encoding", counters.encode_seconds());
+  }
+  if (counters.decode_seconds() > 0) {
+    absl::StrAppendFormat(&text, ", %.2f s of decoding", counters.decode_seconds());
+  }
+  if (counters.messages_dropped() > 0) {
+    absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
+  }
+  if (counters.messages_refused() > 0) {
+    absl::StrAppend(&text, ", ", counters.messages_refused(), " old messages refused");
+  }
+  if (!node.metrics_endpoint().empty()) {
+    absl::StrAppend(&text, ", metrics at ", node.metrics_endpoint());
+  }
+  if (node.draining()) absl::StrAppend(&text, ", draining");
+  if (node.finished()) absl::StrAppend(&text, ", finished");
+  return text;
+}
+
+std::string CopiesText(const StatusReply& status) {
+  if (status.replicas() < 2 || status.segments() == 0) return "";
+  if (status.segments_at_risk() == 0) {
+    return absl::StrCat("all segments have ", status.replicas(), " copies");
+  }
+  const bool one = status.segments_at_risk() == 1;
+  return absl::StrCat(status.segments_at_risk(), " of ",
+                      Counted(status.segments(), "segment", "segments"), one ? " has" : " have",
+                      " one copy only");
+}
+
+}  // namespace tug

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUG_COORDINATOR_OBSERVE_DATA_SUMMARY_H_
+#define TUG_COORDINATOR_OBSERVE_DATA_SUMMARY_H_
+
+#include <string>
+
+#include "data/text/text_source.h"
+#include "data/token_file.h"
+
+namespace tug {
+
+// One-line summary of a job's training text: "text: 1 file, 60 lines, 1,234 tokens; labels: neg 20,
+// pos 40". Running text has bytes instead of lines. Then the entries of a folder that are not read,
+// if any. Long lists of labels or entries are cut, with the number of further ones. REQUIRES:
+// `file` is undamaged and made from `text`.
+std::string DataSummary(const TextSource& text, const TokenFile& file);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_OBSERVE_DATA_SUMMARY_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUG_COORDINATOR_OBSERVE_LOSS_CURVE_H_
+#define TUG_COORDINATOR_OBSERVE_LOSS_CURVE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tug {
+
+struct LossPoint {
+  uint64_t step = 0;
+  double loss = 0;
+};
+
+// Losses of one run; each series in order of step.
+struct LossCurve {
+  std::string title;
+  std::vector<LossPoint> training;
+  std::vector<LossPoint> validation;
+};
+
+// The curve as an SVG image, 860 x 480: faint training loss under its moving average, validation
+// loss as dots, axes with round numbers, a legend. Skips points that are not finite; thins long
+// series to a few points per pixel column. Pure, thread-safe.
+std::string LossCurveSvg(const LossCurve& curve);
+
+// Round numbers (1, 2 or 5 times a power of ten apart) inside [low, high], about `wanted` of them;
+// at least one if low <= high are finite.
+std::vector<double> NiceTicks(double low, double high, int wanted);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_OBSERVE_LOSS_CURVE_H_

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/observe/run_reporter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "checkpoint/best_checkpoint.h"
+#include "coordinator/observe/run_folder.h"
+#include "coordinator/observe/sync_figures.h"
+#include "coordinator/observe/watch_text.h"
+#include "coordinator/trace/blame.h"
+#include "coordinator/trace/trace_file.h"
+
+namespace tug {
+std::string ShortPath(const std::string& path) {
+  std::error_code error;
+  const std::string relative = std::filesystem::proximate(path, error).string();
+  return error || relative.empty() || relative.rfind("..", 0) == 0 ? path : relative;
+}
+
+std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
+  const bool classes = model.family() == ModelConfig::ENCODER;
+  std::string text = absl::StrFormat("validation loss %.4f", metrics.loss);
+  if (!classes) absl::StrAppendFormat(&text, ", perplexity %.2f", std::exp(metrics.loss));
+  absl::StrAppendFormat(&text, ", accuracy %.1f%% (%s %s)", 100 * metrics.accuracy,
+                        WithThousands(metrics.targets), classes ? "samples" : "tokens");
+  return text;
+}
+
+void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
+  const bool told = metrics_.is_behind();
+  exports_.Step(metrics, SinceBegin(now), now, told);
+  metrics_.Step(metrics, SinceBegin(now));
+  history_.OnStep(metrics, SinceBegin(now));
+  workers_.Add(metrics);
+  newest_step_ = metrics;
+  seconds_ += metrics.mean_seconds;
+  Count([&](JobTotals& totals) {
+    ++totals.steps;
+    totals.tokens += metrics.tokens;
+    totals.pushed_bytes += metrics.pushed_bytes;
+    totals.pulled_bytes += metrics.pulled_bytes;
+  });
+  if (!told) line_.Step(metrics, now);
+}
+
+void RunReporter::OnEval(const EvalMetrics& metrics, absl::Time now) {
+  newest_eval_ = metrics;
+  Count([&](JobTotals& totals) {
+    ++totals.evaluations;
+    totals.validation_loss = metrics.loss;
+  });
+  exports_.Eval(metrics, SinceBegin(now), now, metrics_.is_behind());
+  history_.OnEval(metrics);
+  Tell([&] { metrics_.Eval(metrics, SinceBegin(now)); },
+       absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
+}
+
+void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
+  Count([&](JobTotals& totals) {
+    ++totals.checkpoints;
+    for (const ManifestFile& file : commit.manifest.files()) {
+      totals.checkpoint_bytes += file.size_bytes();
+    }
+    totals.checkpoint_write_seconds += commit.write_seconds;
+    totals.checkpoint_pause_seconds += commit.pause_seconds;
+  });
+  Tell(
+      [&] {
+        metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds,
+                            commit.write_seconds);
+      },
+      absl::StrFormat("checkpoint %s: training stopped for %.0f ms at most, written in %.2f s",
+                      std::filesystem::path(folder).filename().string(),
+                      std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
+}
+
+std::string EndReason(const StatusReply& status, uint64_t job_steps) {
+  if (status.step() >= job_steps) return "done";
+  return status.stopped_early() ? "stopped early" : "stopped";
+}
+
+std::string TraceText(const std::vector<StepFigures>& figures) {
+  const StepFigures mean = MeanOf(figures);
+  return absl::StrFormat("compute %.1f ms, exposed communication %.1f ms, overlap %.2f a step",
+                         mean.compute_seconds * 1e3, mean.exposed_seconds * 1e3, mean.overlap());
+}
+
+void RunReporter::OnTrace(const JobTrace& trace) {
+  uint64_t last = 0, dropped = 0;  // the last step with an event
+  for (const TracedNode& node : trace.nodes) {
+    for (const TracedTrack& track : node.tracks) {
+      dropped += track.dropped;
+      for (const TraceEvent& event : track.events) last = std::max(last, event.clock + 1);
+    }
+  }
+  if (last <= trace.range.first) {
+    line_.Say(absl::StrCat("no trace: the run ended before step ", trace.range.first + 1,
+                           " (trace.first_step)"));
+    return;
+  }
+  const std::string path = absl::StrCat(run_dir_, "/", kTraceFile);
+  const std::vector<StepFigures> figures = FiguresOf(trace);
+  const std::vector<StepPath> paths = CriticalPathsOf(trace);
+  if (const absl::Status written = WriteTraceFile(path, trace, figures, paths); !written.ok()) {
+    line_.Say(absl::StrCat("no trace: ", written.message()));
+    return;
+  }
+  trace_text_ = absl::StrCat("trace: ", ShortPath(path), " (steps ", trace.range.first + 1, " to ",
+                             last, ")");
+  // External models record nothing.
+  if (!figures.empty()) absl::StrAppend(&trace_text_, ": ", TraceText(figures));
+  if (dropped > 0) {
+    absl::StrAppend(&trace_text_, "; ", dropped,
+                    " spans are missing, trace fewer steps (--trace-steps A..B)");
+  }
+  if (!trace.silent.empty()) {
+    absl::StrAppend(&trace_text_, "; not whole: spans are missing of ",
+                    absl::StrJoin(trace.silent, ", "));
+  }
+  absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");
+  blame_lines_ = BlameLines(BlameOf(paths));
+  if (!blame_lines_.empty()) {
+    absl::StrAppend(&blame_lines_.back(), "; tug explain ", ShortPath(run_dir_),
+                    " has each step, and what would help");
+  }
+  Tell([&] { metrics_.CriticalPaths(paths); }, absl::StrCat("trace written: ", ShortPath(path)));
+}
+
+void RunReporter::RecallTrace(const TraceRange& range) {
+  const std::string path = absl::StrCat(run_dir_, "/", kTraceFile);
+  if (!std::filesystem::exists(path)) return;
+  trace_text_ = absl::StrCat("trace: ", ShortPath(path), " (from step ", range.first + 1,
+                             " on); open it at ui.perfetto.dev");
+}
+
+void RunReporter::OnTrial(const TrialMetrics& metrics) {
+  tuning_text_ = absl::StrCat("comm: tuning had not settled: trial ", metrics.trial.number, " of ",
+                              metrics.trials, " was the last");
+  Tell([&] { metrics_.Trial(metrics); }, absl::StrCat("comm: ", TuningText(metrics)));
+}
+
+void RunReporter::OnSettled(const SettledMetrics& metrics) {
+  tuning_text_ = absl::StrCat("comm: ", TuningText(metrics));
+  Tell([&] { metrics_.Settled(metrics); }, tuning_text_);
+}
+
+void RunReporter::OnDrift(const DriftMetrics& metrics) {
+  OnNotice(absl::StrCat("comm: ", TuningText(metrics)));
+}
+
+void RunReporter::OnNotice(const std::string& text) {
+  Count([](JobTotals& totals) { ++totals.notices; });
+  Tell([&] { metrics_.Notice(text); }, text);
+}
+
+void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
+  Count([](JobTotals& totals) { ++totals.rollbacks; });
+  exports_.BeginTimeline(timeline.number, timeline.version, now, metrics_.is_behind());
+  metrics_.SetTimeline(timeline.number);
+  OnNotice(absl::StrCat("the job goes on from step ", timeline.version, " (timeline ",
+                        timeline.number, ")"));
+}
+
+void RunReporter::OnStatus(const StatusReply& status) {
+  history_.OnStatus(status, SinceBegin(RealTime().Now()));
+  line_.set_steps(status.steps());
+  exports_.SetSync(SyncFiguresOf(status));
+  line_.Wait(WaitText(status), absl::Seconds(status.wait().seconds()), RealTime().Now());
+}
+
+absl::Status RunReporter::Flush() {
+  RETURN_IF_ERROR(exports_.status());
+  return metrics_.Flush();
+}
+
+void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
+  line_.Finish();
+  const bool learned = newest_step_.has_value() && replay_.empty();
+  const absl::Status drawn = learned ? DrawLossCurve() : absl::OkStatus();
+  if (!drawn.ok()) line_.Say(std::string(drawn.message()));
+  if (status.phase() != DONE) return;
+  Summarise(status, job_steps, time);
+  if (const absl::Status written = metrics_.Flush(); !written.ok()) {
+    line_.Say(std::string(written.message()));
+  }
+}
+
+std::string RunReporter::ResultText(uint64_t end) const {
+  std::string text;
+  const JobTotals told = totals();
+  if (seconds_ > 0) {
+    const double rate = static_cast<double>(told.tokens) / seconds_;
+    absl::StrAppend(&text, ", ", WithThousands(static_cast<uint64_t>(rate)),
+                    replay_.empty() ? " tokens/s" : " samples/s");
+  }
+  if (!newest_step_.has_value()) return text;
+  if (!replay_.empty()) {
+    absl::StrAppendFormat(&text, ", %.1f ms a step",
+                          seconds_ / static_cast<double>(told.steps) * 1e3);
+    return text;
+  }
+  if (newest_step_->step <= end) {
+    absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
+  }
+  if (newest_eval_.has_value() && newest_eval_->version <= end) {
+    absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
+  }
+  return text;
+}
+
+void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
+  const bool complete = status.step() >= job_steps;
+  const std::string reason = EndReason(status, job_steps);
+  metrics_.Workers(workers_);
+  metrics_.Nodes(status);
+  metrics_.End(status, sync_, reason);
+  line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
+                            replay_.empty() ? "" : ", replay of " + replay_, status.step(),
+                            job_steps, DurationText(absl::ToDoubleSeconds(time)),
+                            ResultText(status.step())));
+  if (status.has_best() && (status.stopped_early() || status.best().version() != status.step())) {
+    line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
+                              status.best().loss(), status.best().version()));
+  }
+  const std::string sync_text = SyncText(sync_, SyncFiguresOf(status));
+  if (!sync_text.empty()) line_.Say(sync_text);
+  if (!tuning_text_.empty()) line_.Say(tuning_text_);
+  if (!trace_text_.empty()) line_.Say(trace_text_);
+  for (const std::string& text : blame_lines_) line_.Say(text);
+  std::string memory;
+  for (const NodeStatus& node : status.nodes()) {
+    const NodeCounters& counters = node.counters();
+    if (counters.peak_memory_bytes() == 0) continue;
+    absl::StrAppend(&memory, memory.empty() ? "peak memory: " : ", ", KindName(node.kind()), " ",
+                    node.node_id(), " ",
+                    ByteText(static_cast<double>(counters.peak_memory_bytes())));
+    if (counters.predicted_memory_bytes() != 0) {
+      absl::StrAppend(&memory, " (predicted ",
+                      ByteText(static_cast<double>(counters.predicted_memory_bytes())), ")");
+    }
+  }
+  if (!memory.empty()) line_.Say(memory);
+  SayWhatNext(status, complete);
+}
+
+void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
+  const std::string run = ShortPath(run_dir_);
+  if (newest_step_.has_value()) {
+    line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",
+                           replay_.empty() ? absl::StrCat(kLossPicture, ", ") : "",
+                           "checkpoints/"));
+  }
+  if (const auto best = ReadBest(run_dir_);
+      best.ok() && best->version != status.last_checkpoint()) {
+    line_.Say(absl::StrFormat("best checkpoint: step %d, validation loss %.4f: %s/%s",
+                              best->version, best->loss, run, kBestFile));
+  }
+  const bool external = model_.external();
+  if (status.last_checkpoint() == 0) {
+    line_.Say("no step was run: there is nothing to continue from");
+  } else if (!complete) {
+    line_.Say(absl::StrCat("continue with: tug ", external ? "coordinator" : "train",
+                           " JOB --resume ", run));
+  } else if (!external && replay_.empty()) {
+    const bool writes = model_.family() == ModelConfig::DECODER;
+    line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));
+  }
+}
+
+absl::Status RunReporter::DrawLossCurve() {
+  ASSIGN_OR_RETURN(LossCurve curve, ReadLossCurve(absl::StrCat(run_dir_, "/", kMetricsFile)));
+  curve.title = title_;
+  return WriteFile(absl::StrCat(run_dir_, "/", kLossPicture), LossCurveSvg(curve));
+}
+
+}  // namespace tug

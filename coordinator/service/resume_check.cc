@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/resume_check.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "config/field_path.h"
+#include "config/job_config.h"
+#include "config/sync_mode.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace tug {
+namespace {
+
+constexpr const char* kMatchingSettings[] = {
+    "compute",
+    "model.external",
+    "model.family",
+    "model.layers",
+    "model.width",
+    "model.heads",
+    "model.context",
+    "model.dropout",
+    "model.tied_head",
+    "model.bias",
+    "model.norm",
+    "model.activation",
+    "model.mlp_width",
+    "model.classes",
+    "data.tokenizer",
+    "data.random.samples",
+    "data.random.symbols",
+    "data.validation_fraction",
+    "seed",
+    "cluster.virtual_workers",
+    "train.global_batch",
+    "optimizer.algorithm",
+};
+
+constexpr const char* kMatchingText[] = {
+    "data.resolved_symbols",
+    "data.resolved_alphabet",
+    "data.resolved_fingerprint",
+};
+
+std::string FieldText(const JobConfig& config, const char* path) {
+  const absl::StatusOr<FieldRef> field = FindField(config, path);
+  TUG_CHECK_OK(field);
+  return field->Text();
+}
+
+absl::Status Differs(const std::string& folder, const std::string& what) {
+  return absl::FailedPreconditionError(absl::StrCat("cannot resume from ", folder, ": ", what));
+}
+
+absl::Status MustMatch(const JobConfig& trained, const JobConfig& config, const std::string& folder,
+                       const std::string& path, const std::string& why = "") {
+  const std::string then = FieldText(trained, path.c_str());
+  const std::string now = FieldText(config, path.c_str());
+  if (then == now) return absl::OkStatus();
+  return Differs(folder, absl::StrCat(path, " is ", then, " there and ", now, " in this job", why,
+                                      "; give --set ", path, "=", then,
+                                      ", or start a new run without --resume"));
+}
+
+// Configuration that a checkpoint was made with.
+JobConfig TrainedWith(const Manifest& manifest) {
+  JobConfig trained = manifest.config();
+  FillDefaults(trained, /*cores=*/1);  // for fields newer than the checkpoint
+  return trained;
+}
+
+// The meaning of a version, and so whether a lane's state can be continued, depends on the policy.
+absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
+                       const std::string& folder) {
+  const uint32_t clocks = CountedClocks(config);
+  if (CountedClocks(trained) != clocks) {
+    return MustMatch(trained, config, folder, "sync.policy");
+  }
+  if ((trained.sync().local_steps() > 1) != (config.sync().local_steps() > 1)) {
+    return MustMatch(trained, config, folder, "sync.local_steps");
+  }
+  if (clocks == 0) return absl::OkStatus();
+  // Clocks are counted by segment.
+  return MustMatch(trained, config, folder, "comm.segment_elements",
+                   " (which does not matter with sync.policy BSP)");
+}
+
+}  // namespace
+
+absl::Status CheckResumedSettings(const Manifest& manifest, const std::string& folder,
+                                  const JobConfig& config) {
+  const JobConfig trained = TrainedWith(manifest);
+  for (const char* path : kMatchingSettings) {
+    RETURN_IF_ERROR(MustMatch(trained, config, folder, path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResumedText(const Manifest& manifest, const std::string& folder,
+                              const JobConfig& config) {
+  const JobConfig trained = TrainedWith(manifest);
+  for (const char* path : kMatchingText) {
+    if (MustMatch(trained, config, folder, path).ok()) continue;
+    return Differs(folder,
+                   "the text is not the one it was trained on: data.path must name the same, "
+                   "unchanged text (or this release of tug divides it into other tokens: resume "
+                   "with the one that began the run)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
+                         const JobConfig& config, const BlockTable& blocks) {
+  RETURN_IF_ERROR(CheckResumedSettings(manifest, folder, config));
+  RETURN_IF_ERROR(CheckResumedText(manifest, folder, config));
+  RETURN_IF_ERROR(CheckSync(TrainedWith(manifest), config, folder));
+  if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
+    if (config.compute() == JobConfig::REPLAY) {
+      return Differs(folder,
+                     "it has other blocks than this replay: give the same replay.profile and "
+                     "replay.size_scale, or start a new run without --resume");
+    }
+    return Differs(folder,
+                   "its parameters are laid out by another version of tug; use that version");
+  }
+  if (manifest.version() >= config.train().steps()) {
+    return absl::OutOfRangeError(
+        absl::StrCat(folder, " has all ", config.train().steps(),
+                     " steps of train.steps: the job is done; to train on, raise it with --set "
+                     "train.steps=",
+                     2 * manifest.version()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tug

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that need no job. tests/c_api_test.cc has those that need one.
+
+#include <thread>
+
+#include "exchange/c_api/tug.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+// Defined in tug_h_c99.c and tug_h_cxx98.cc.
+extern "C" int tug_h_in_c99(void);
+int tug_h_in_cxx98();
+
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TugC, SaysThatTheAddressIsNone) {
+  tug_context* context = nullptr;
+  EXPECT_EQ(tug_init("nowhere", &context), TUG_INVALID_ARGUMENT);
+  ASSERT_NE(context, nullptr);
+  EXPECT_THAT(tug_last_error(context),
+              AllOf(HasSubstr("'nowhere' is not an address"), Not(HasSubstr("\n"))));
+  // The context only holds the error message.
+  uint32_t block = 0;
+  EXPECT_EQ(tug_declare(context, "a", 1, 0, 0, 0, &block), TUG_REFUSED);
+  EXPECT_THAT(tug_last_error(context), HasSubstr("tug_init has failed"));
+  EXPECT_EQ(tug_shutdown(context), TUG_REFUSED);
+  tug_free(context);
+}
+
+TEST(TugC, SaysThatTheCoordinatorIsNotThere) {
+  tug_context* context = nullptr;
+  EXPECT_EQ(tug_init("127.0.0.1:1", &context), TUG_UNREACHABLE);
+  EXPECT_THAT(tug_last_error(context), AllOf(HasSubstr("cannot reach the coordinator"),
+                                             HasSubstr("is it running?"), Not(HasSubstr("\n"))));
+  tug_free(context);
+}
+
+TEST(TugC, KeepsTheMessagesOfThreadsApart) {
+  tug_context* context = nullptr;
+  EXPECT_EQ(tug_init(nullptr, &context), TUG_INVALID_ARGUMENT);
+  const char* mine = tug_last_error(context);
+  EXPECT_THAT(mine, HasSubstr("coordinator is NULL"));
+  std::thread other([&] {
+    EXPECT_STREQ(tug_last_error(context), "");
+    EXPECT_EQ(tug_start(context), TUG_REFUSED);
+    EXPECT_THAT(tug_last_error(context), HasSubstr("tug_init has failed"));
+  });
+  other.join();
+  EXPECT_THAT(mine, HasSubstr("coordinator is NULL"));
+  tug_free(context);
+}
+
+TEST(TugC, HasAHeaderForC99AndForTheOldestCxx) {
+  EXPECT_TRUE(tug_h_in_c99());
+  EXPECT_TRUE(tug_h_in_cxx98());
+}
+
+TEST(TugC, NeverFollowsANullContext) {
+  EXPECT_EQ(tug_init("127.0.0.1:1", nullptr), TUG_INVALID_ARGUMENT);
+  EXPECT_EQ(tug_start(nullptr), TUG_INVALID_ARGUMENT);
+  EXPECT_EQ(tug_begin_step(nullptr, nullptr), TUG_INVALID_ARGUMENT);
+  EXPECT_EQ(tug_wait(nullptr, 1), TUG_INVALID_ARGUMENT);
+  EXPECT_THAT(tug_last_error(nullptr), HasSubstr("NULL"));
+  tug_free(nullptr);
+}
+
+}  // namespace

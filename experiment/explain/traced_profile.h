@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUG_EXPERIMENT_EXPLAIN_TRACED_PROFILE_H_
+#define TUG_EXPERIMENT_EXPLAIN_TRACED_PROFILE_H_
+
+// Input for the simulator (simulate/schedule/scheduling.h), estimated from a job's trace: compute
+// time and parameters of each block, the straggler, and the rates of links and lanes.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
+#include "proto/job.pb.h"
+#include "simulate/schedule/scheduling.h"
+
+namespace tug {
+
+struct TracedProfile {
+  JobConfig job;         // the traced job as a replay of the measured times
+  SimulatedHosts hosts;  // estimated from the trace; latency and messages as in TestbedHosts
+  // Compute time of the slowest virtual worker, relative to the others; 1: no straggler.
+  double slowdown = 1;
+  std::vector<std::string> notes;  // assumptions, one line each
+};
+
+// `config`: of the run, resolved. The time of a block is the median over steps and virtual workers.
+// A virtual worker whose median is at least 1.15 times that of the others is not counted: it is the
+// job's straggler.
+//
+// The link's rate is that of the fastest end of a link in one direction: bytes over time, in
+// periods of transfers without a pause and with at least 256 KiB; the 90th percentile by bytes. A
+// link that other traffic slows down is underestimated. `link_bytes_per_second`: if not 0, the rate
+// of a host's link, used instead of the estimate.
+//
+// Errors: UNIMPLEMENTED, one line, naming what the simulator does not model of the job;
+// INVALID_ARGUMENT for a trace without compute times or pulls of a block.
+absl::StatusOr<TracedProfile> ProfileOfTrace(const nlohmann::json& trace, const JobConfig& config,
+                                             double link_bytes_per_second);
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_EXPLAIN_TRACED_PROFILE_H_

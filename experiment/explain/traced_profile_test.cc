@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/explain/traced_profile.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "config/job_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace tug {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+constexpr double kLink = 10e6;  // bytes per second
+constexpr double kBytes = 400'000;
+constexpr int kSteps = 30;
+
+JobConfig Config(const std::vector<std::string>& more = {}) {
+  const absl::StatusOr<JobConfig> job = ParseJobConfig(
+      "name: 'job' compute: REPLAY replay { profile: 'vgg16' } optimizer { clip: OFF } "
+      "cluster { workers: 3 servers: 1 lanes_per_server: 1 }",
+      "test", more);
+  EXPECT_TRUE(job.ok()) << job.status();
+  return *job;
+}
+
+struct Span {
+  double begin_ms, ms;
+};
+
+void Add(Json& trace, const std::string& kind, const std::string& block, uint32_t node, int step,
+         const Span& span, Json arguments = Json::object()) {
+  arguments["step"] = step;
+  trace["traceEvents"].push_back({{"ph", "X"},
+                                  {"name", kind + " " + block},
+                                  {"cat", kind},
+                                  {"pid", node},
+                                  {"tid", 1},
+                                  {"ts", span.begin_ms * 1e3},
+                                  {"dur", span.ms * 1e3},
+                                  {"args", std::move(arguments)}});
+}
+
+// Server 1 and workers 2, 3 and 4, each on its own host; two blocks. The last worker takes
+// `slowdown` times as long. Messages reach the server one after the other, at the rate of its link.
+Json Trace(double slowdown, const std::string& host = "host-") {
+  Json trace = {{"otherData", {{"blocks", {"a", "b"}}}}, {"traceEvents", Json::array()}};
+  for (uint32_t node = 1; node <= 4; ++node) {
+    const std::string name = absl::StrCat(node == 1 ? "server " : "worker ", node, " (", host,
+                                          host == "one" ? 0 : node, ", pid 7)");
+    trace["traceEvents"].push_back({{"ph", "M"},
+                                    {"name", "process_name"},
+                                    {"pid", node},
+                                    {"tid", 0},
+                                    {"args", {{"name", name}}}});
+  }
+  double arrived_ms = 0;
+  for (int step = 1; step <= kSteps; ++step) {
+    for (uint32_t node = 2; node <= 4; ++node) {
+      const double times = node == 4 ? slowdown : 1;
+      for (const char* block : {"a", "b"}) {
+        const Json of_worker = {{"virtual_worker", node - 2}};
+        const double ms = times * (*block == 'a' ? 2 : 3);
+        Add(trace, "forward", block, node, step, {step * 300.0, ms}, of_worker);
+        Add(trace, "backward", block, node, step, {step * 300.0 + 50, 2 * ms}, of_worker);
+        const double sent_ms = arrived_ms;
+        arrived_ms += kBytes / kLink * 1e3;
+        Add(trace, "push", block, node, step, {sent_ms, 100}, of_worker);
+        Add(trace, "sum", block, 1, step, {arrived_ms, 0.1},
+            {{"virtual_worker", node - 2}, {"worker", node}, {"bytes", kBytes}});
+        Add(trace, "pull", block, node, step, {arrived_ms, 50}, {{"lane", 256}, {"bytes", kBytes}});
+      }
+    }
+    Add(trace, "optimizer", "a", 1, step, {arrived_ms, 0.4});
+  }
+  return trace;
+}
+
+TEST(ProfileOfTrace, IsWhatWasPlanted) {
+  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(1), Config(), 0);
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  const ReplayProfile& profile = traced->job.replay().resolved_profile();
+  ASSERT_EQ(profile.blocks_size(), 2);
+  EXPECT_EQ(profile.blocks(0).name(), "a");
+  EXPECT_EQ(profile.blocks(0).parameters(), 100'000u);
+  EXPECT_NEAR(profile.blocks(0).forward_ms(), 2, 1e-9);
+  EXPECT_NEAR(profile.blocks(1).backward_ms(), 6, 1e-9);
+  EXPECT_EQ(traced->slowdown, 1);
+  EXPECT_NEAR(traced->hosts.link_bytes_per_second, kLink, 0.05 * kLink);
+  // 3 pushes of 800,000 bytes take 6 sums of 0.1 ms and an update of 0.4.
+  EXPECT_NEAR(traced->hosts.server_bytes_per_second, 2.4e6 / 1e-3, 1e3);
+  EXPECT_THAT(traced->notes, IsEmpty());
+  EXPECT_TRUE(PredictScheduling(traced->job, traced->hosts).ok());
+}
+
+TEST(ProfileOfTrace, SaysThatSpansAreMissing) {
+  for (const char* field : {"spans_left_out", "events_dropped", "nodes_missing"}) {
+    Json trace = Trace(1);
+    trace["otherData"][field] =
+        std::string(field) == "nodes_missing" ? Json::array({"worker 3"}) : Json(1);
+    const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(trace, Config(), 0);
+    ASSERT_TRUE(traced.ok()) << traced.status();
+    EXPECT_THAT(traced->notes, ElementsAre(HasSubstr("spans are missing"))) << field;
+  }
+}
+
+TEST(ProfileOfTrace, KnowsTheStraggler) {
+  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(2.5), Config(), 5e6);
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  EXPECT_NEAR(traced->slowdown, 2.5, 1e-9);
+  EXPECT_EQ(traced->job.straggler().virtual_worker(), 2u);
+  EXPECT_NEAR(traced->job.straggler().slowdown(), 2.5, 1e-9);
+  EXPECT_NEAR(traced->job.replay().resolved_profile().blocks(0).forward_ms(), 2, 1e-9)
+      << "as the others are";
+  EXPECT_EQ(traced->hosts.link_bytes_per_second, 5e6) << "it was said";
+}
+
+TEST(ProfileOfTrace, RefusesWhatIsNotSimulated) {
+  const auto error = [](const Json& trace, const std::vector<std::string>& more) {
+    return std::string(ProfileOfTrace(trace, Config(more), 0).status().message());
+  };
+  EXPECT_THAT(error(Trace(1), {"sync.policy=ASP"}), HasSubstr("sync.policy"));
+  EXPECT_THAT(error(Trace(1), {"comm.impair.rate_mbit=100"}), HasSubstr("comm.impair"));
+  EXPECT_THAT(error(Trace(1), {"placement.kind=ZERO1", "cluster.servers=3"}),
+              HasSubstr("placement.kind"));
+  JobConfig rows = Config();
+  rows.set_compute(JobConfig::CPU);
+  rows.mutable_model()->set_tied_head(false);
+  rows.mutable_comm()->set_sparse_embeddings(true);
+  EXPECT_THAT(std::string(ProfileOfTrace(Trace(1), rows, 0).status().message()),
+              HasSubstr("comm.sparse_embeddings"));
+  EXPECT_THAT(error(Trace(1, "one"), {}), HasSubstr("comm.shared_memory"));
+  EXPECT_EQ(error(Trace(1, "one"), {"comm.shared_memory=false"}), "");
+  Json empty = Trace(1);
+  empty["traceEvents"] = Json::array();
+  EXPECT_THAT(error(empty, {}), HasSubstr("block a"));
+}
+
+}  // namespace
+}  // namespace tug

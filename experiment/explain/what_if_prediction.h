@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUG_EXPERIMENT_EXPLAIN_WHAT_IF_PREDICTION_H_
+#define TUG_EXPERIMENT_EXPLAIN_WHAT_IF_PREDICTION_H_
+
+// Predicted speed-up of a job by each change (what_if.h), simulated from its own trace.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "experiment/explain/traced_profile.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace tug {
+
+struct WhatIfPrediction {
+  std::string name;
+  std::vector<std::string> sets;
+  double link = 1;
+  double step_seconds = 0;  // simulated
+  double speed_up = 1;      // over the simulated unchanged job
+};
+
+struct WhatIfReport {
+  double measured_seconds = 0;   // per step, in the trace
+  double simulated_seconds = 0;  // per step, of the unchanged job
+  double link_bytes_per_second = 0;
+  double lane_bytes_per_second = 0;
+  double slowdown = 1;
+  std::vector<std::string> notes;
+  std::vector<WhatIfPrediction> predictions;  // the fastest first
+
+  // Relative error of the simulated unchanged job against the measured one; predictions may be off
+  // by as much.
+  double base_error() const { return simulated_seconds / measured_seconds - 1; }
+};
+
+// Simulates the unchanged job, then each change, for about 15 s in total: a change beyond that gets
+// a note. Errors: those of the simulator; UNIMPLEMENTED if the unchanged job alone would take
+// longer.
+absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double measured_seconds);
+
+// RUN/what_if.json.
+inline constexpr char kWhatIfFile[] = "what_if.json";
+nlohmann::ordered_json WhatIfJson(const WhatIfReport& report);
+// Errors: NOT_FOUND, INVALID_ARGUMENT.
+absl::StatusOr<WhatIfReport> ReadWhatIfs(const std::string& path);
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_EXPLAIN_WHAT_IF_PREDICTION_H_

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUG_EXPERIMENT_MEASURES_FIGURE_TEXT_H_
+#define TUG_EXPERIMENT_MEASURES_FIGURE_TEXT_H_
+
+// Figures in tables and JSON, where some may be missing or not finite. Pure, thread-safe.
+
+#include <optional>
+#include <string>
+
+#include "nlohmann/json_fwd.hpp"
+
+namespace tug {
+
+// Placeholder for a missing value.
+inline constexpr char kNoFigure[] = "-";
+
+// With `digits` decimals; kNoFigure if missing or not finite.
+std::string NumberText(const std::optional<double>& value, int digits);
+// 0.1234: "12.3%".
+std::string PercentText(double part);
+// Null if missing or not finite.
+nlohmann::ordered_json OrNull(const std::optional<double>& value);
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_MEASURES_FIGURE_TEXT_H_

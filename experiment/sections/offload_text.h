@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TUG_EXPERIMENT_SECTIONS_OFFLOAD_TEXT_H_
+#define TUG_EXPERIMENT_SECTIONS_OFFLOAD_TEXT_H_
+
+// Results of `tug experiment offload` as tables, sentences and JSON. Pure, thread-safe.
+
+#include <string>
+#include <vector>
+
+#include "experiment/sections/offload_results.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace tug {
+
+// A row per run: cells as text; the first row has the headings.
+std::vector<std::vector<std::string>> OffloadTable(const OffloadResults& results);
+// The bubbles that overlapping hides, and their remainder; empty if there is nothing to compare.
+std::vector<std::string> OffloadFindings(const OffloadResults& results);
+// Failed cases: "offload: ...".
+std::vector<std::string> OffloadFailures(const OffloadResults& results);
+// Table, findings and failures, as Markdown.
+std::string OffloadMarkdown(const OffloadResults& results);
+// All figures, including those of each step and pass.
+nlohmann::ordered_json OffloadJson(const OffloadResults& results);
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_SECTIONS_OFFLOAD_TEXT_H_

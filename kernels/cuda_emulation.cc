@@ -1,3 +1,0 @@
-#include "kernels/cuda_emulation.h"
-
-constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/hosts/slurm_allocation.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kMostNodes = 65536;
+constexpr uint32_t kMostTasks = 65536;  // per node
+
+// Parses a number from 1 to `most`.
+bool ReadCount(absl::string_view text, uint32_t most, uint32_t& count) {
+  return !text.empty() && absl::ascii_isdigit(text[0]) && absl::SimpleAtoi(text, &count) &&
+         count >= 1 && count <= most;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<uint32_t>> ParseTasksPerNode(const std::string& text) {
+  std::vector<uint32_t> tasks;
+  for (absl::string_view item : absl::StrSplit(text, ',')) {
+    uint32_t count = 0, times = 1;
+    const size_t repeat = item.find("(x");
+    bool good = true;
+    if (repeat != absl::string_view::npos) {
+      absl::string_view inside = item.substr(repeat + 2);
+      good = absl::ConsumeSuffix(&inside, ")") && ReadCount(inside, kMostNodes, times);
+      item = item.substr(0, repeat);
+    }
+    good = good && ReadCount(item, kMostTasks, count) && tasks.size() + times <= kMostNodes;
+    if (!good) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("SLURM_TASKS_PER_NODE is not of Slurm's form, such as 2(x3),1: run `tug "
+                       "launch --slurm` in a job of sbatch or salloc"));
+    }
+    tasks.insert(tasks.end(), times, count);
+  }
+  return tasks;
+}
+
+absl::StatusOr<SlurmAllocation> SlurmAllocationOf(const Environment& environment) {
+  SlurmAllocation allocation;
+  allocation.nodes = ValueOf(environment, "SLURM_JOB_NODELIST");
+  if (allocation.nodes.empty()) {
+    return absl::FailedPreconditionError(
+        "this is no allocation of Slurm (no SLURM_JOB_NODELIST): start it by sbatch, as "
+        "deploy/slurm/train.sbatch does, or in a shell of salloc");
+  }
+  const std::string tasks = ValueOf(environment, "SLURM_TASKS_PER_NODE");
+  ASSIGN_OR_RETURN(allocation.tasks, ParseTasksPerNode(tasks.empty() ? "1" : tasks));
+  const std::string restarts = ValueOf(environment, "SLURM_RESTART_COUNT");
+  if (!restarts.empty() && !absl::SimpleAtoi(restarts, &allocation.restarts)) {
+    return absl::InvalidArgumentError(
+        "SLURM_RESTART_COUNT is no number: unset it, or run this in a job of sbatch");
+  }
+  return allocation;
+}
+
+}  // namespace tug

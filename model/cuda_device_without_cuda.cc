@@ -1,9 +1,0 @@
-#include "model/cuda_device.h"
-
-namespace tug {
-
-absl::StatusOr<std::unique_ptr<CudaDevice>> NewCudaDevice(int, GraphUse) {
-  return kernels::cuda::CheckGpu();
-}
-
-}  // namespace tug

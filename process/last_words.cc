@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/last_words.h"
+
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/log.h"
+#include "base/standard_error.h"
+#include "process/log_format.h"
+
+namespace tug {
+namespace {
+
+[[noreturn]] void End() {
+  const std::exception_ptr exception = std::current_exception();
+  if (exception == nullptr) std::abort();
+  try {
+    SayError(WhyItEnds(exception));
+    FlushStandardError();
+  } catch (...) {  // no memory for a line either
+  }
+  std::abort();  // a supervisor restarts a coordinator killed by a signal
+}
+
+}  // namespace
+
+void SayError(const std::string& message) {
+  if (LogIsForMachines()) {
+    LogError(message);
+  } else {
+    SayOnStandardError(
+        absl::StrCat("tug: error: ", absl::StrReplaceAll(message, {{"\n", " "}, {"\r", " "}})));
+  }
+}
+
+std::string WhyItEnds(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    return "out of memory: make the model, the batch or the number of workers on this machine "
+           "smaller, or raise the limit of memory (ulimit -v, the control group's)";
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) {
+      return absl::StrCat("unexpected: ", error.what());
+    }
+    return "cannot start a thread: raise the limit of processes (ulimit -u, pids.max of the "
+           "control group), or that of memory";
+  } catch (const std::exception& error) {
+    return absl::StrCat("unexpected: ", error.what());
+  } catch (...) {
+    return "unexpected: an exception of no known kind";
+  }
+}
+
+void SayLastWords() { std::set_terminate(End); }
+
+}  // namespace tug

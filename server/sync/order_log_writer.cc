@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "base/check.h"
+#include "base/files/file.h"
+#include "base/status_macros.h"
+#include "server/sync/order_log.h"
+#include "server/sync/order_log_format.h"
+
+namespace tug {
+namespace {
+
+absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return FileError(written < 0 ? errno : EIO, "write", path);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+std::span<const std::byte> BytesOf(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
+  return FileError(errno, "create the folder", path);
+}
+
+}  // namespace
+
+std::string OrderLogPath(const std::string& run_dir, uint32_t timeline, uint32_t lane) {
+  return absl::StrFormat("%s/order/timeline-%03d/lane-%03d.order", run_dir, timeline, lane);
+}
+
+// The file and its writer thread. Thread-safe.
+class OrderLogWriter::File {
+ public:
+  File(std::string path, FileDescriptor fd)
+      : path_(std::move(path)), fd_(std::move(fd)), thread_([this] { Loop(); }) {}
+  ~File() {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    thread_.join();
+  }
+
+  // Blocks while kMostChunks are queued.
+  void Hand(std::vector<OrderRecord> chunk) {
+    const auto room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return chunks_.size() < kMostChunks;
+    };
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&room));
+    chunks_.push_back(std::move(chunk));
+  }
+
+  bool idle() {
+    absl::MutexLock lock(&mutex_);
+    return chunks_.empty() && !writing_;
+  }
+
+  absl::Status Finish(uint64_t records) {
+    const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return chunks_.empty() && !writing_;
+    };
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&idle));
+    if (status_.ok()) status_ = WriteTrailer(records);
+    return status_;
+  }
+
+ private:
+  void Loop() {
+    const auto work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return !chunks_.empty() || stopping_;
+    };
+    absl::MutexLock lock(&mutex_);
+    while (true) {
+      mutex_.Await(absl::Condition(&work));
+      if (chunks_.empty()) return;
+      const std::vector<OrderRecord> chunk = std::move(chunks_.front());
+      chunks_.pop_front();
+      writing_ = true;
+      const bool broken = !status_.ok();  // after a gap, further chunks are useless
+      mutex_.Unlock();
+      const absl::Status written = broken ? absl::OkStatus() : WriteChunk(chunk);
+      mutex_.Lock();
+      status_.Update(written);
+      writing_ = false;
+    }
+  }
+
+  absl::Status WriteChunk(const std::vector<OrderRecord>& chunk) {
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(chunk));
+    const OrderChunkHeader header{.records = static_cast<uint32_t>(chunk.size()),
+                                  .xxh3 = OrderChecksum(bytes)};
+    RETURN_IF_ERROR(WriteAll(fd_.get(), path_, BytesOf(header)));
+    return WriteAll(fd_.get(), path_, bytes);
+  }
+
+  absl::Status WriteTrailer(uint64_t records) {
+    const OrderChunkHeader header{.records = OrderChunkHeader::kTrailer,
+                                  .xxh3 = OrderChecksum(BytesOf(records))};
+    RETURN_IF_ERROR(WriteAll(fd_.get(), path_, BytesOf(header)));
+    RETURN_IF_ERROR(WriteAll(fd_.get(), path_, BytesOf(records)));
+    if (::fsync(fd_.get()) != 0) return FileError(errno, "sync", path_);
+    return SyncFolder(path_.substr(0, path_.rfind('/')));
+  }
+
+  const std::string path_;
+  const FileDescriptor fd_;  // used by thread_, and by Finish once it is idle
+  absl::Mutex mutex_;
+  std::deque<std::vector<OrderRecord>> chunks_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+absl::StatusOr<std::unique_ptr<OrderLogWriter>> OrderLogWriter::Create(
+    const std::string& run_dir, const OrderLogHeader& header) {
+  const std::string path = OrderLogPath(run_dir, header.timeline, header.lane);
+  RETURN_IF_ERROR(MakeFolder(run_dir + "/order"));
+  RETURN_IF_ERROR(MakeFolder(path.substr(0, path.rfind('/'))));
+  FileDescriptor fd = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
+  if (!fd.valid()) return FileError(errno, "create", path);
+  OrderFileHeader bytes{.timeline = header.timeline,
+                        .job = header.job,
+                        .lane = header.lane,
+                        .lanes = header.lanes,
+                        .virtual_workers = header.virtual_workers,
+                        .segments = header.segments,
+                        .start_version = header.start_version};
+  bytes.xxh3 = OrderChecksum(bytes);
+  RETURN_IF_ERROR(WriteAll(fd.get(), path, BytesOf(bytes)));
+  return std::unique_ptr<OrderLogWriter>(
+      new OrderLogWriter(std::make_unique<File>(path, std::move(fd))));
+}
+
+OrderLogWriter::OrderLogWriter(std::unique_ptr<File> file) : file_(std::move(file)) {
+  filling_.reserve(kChunkRecords);
+}
+
+OrderLogWriter::~OrderLogWriter() { HandOver(); }
+
+void OrderLogWriter::Append(const OrderRecord& record) {
+  TUG_CHECK(!finished_);
+  filling_.push_back(record);
+  ++records_;
+  if (filling_.size() == kChunkRecords) HandOver();
+}
+
+void OrderLogWriter::Flush() {
+  if (file_->idle()) HandOver();
+}
+
+void OrderLogWriter::HandOver() {
+  if (filling_.empty()) return;
+  file_->Hand(std::exchange(filling_, {}));
+  filling_.reserve(kChunkRecords);
+}
+
+absl::Status OrderLogWriter::Finish() {
+  HandOver();
+  finished_ = true;
+  return file_->Finish(records_);
+}
+
+}  // namespace tug
