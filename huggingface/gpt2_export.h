@@ -22,10 +22,10 @@ struct ExportedGpt2 {
 //   BYTE           the same, with the 256 bytes as tokens and no merges
 //   SENTENCEPIECE  tokenizer.model, for the SentencePiece library; tokenizer_config.json, which
 //                  names the transformers class that reads it
-// Writes into a new folder `folder`.partial-XXXXXX next to it, then syncs and moves the result.
-// Only a kill leaves the partial folder. Memory is bounded. Errors: FAILED_PRECONDITION for a model
-// that the format cannot represent (CheckHfCanHold), for a `folder` that is not empty, and for
-// weights that are not finite; file errors, naming the file.
+// Writes into a new folder next to it (mkdtemp: `folder`.partial- and six characters), then syncs
+// and moves the result. Only a kill leaves the partial folder. Memory is bounded. Errors:
+// FAILED_PRECONDITION for a model that the format cannot represent (CheckHfCanHold), for a `folder`
+// that is not empty, and for weights that are not finite; file errors, naming the file.
 absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
                                         const std::string& folder);
 

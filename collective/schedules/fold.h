@@ -15,8 +15,8 @@ namespace tug {
 // rank of a pair sends its whole buffer to the odd one, which sums it, takes part for both, and
 // finally sends the result back.
 //
-// 2 (alpha + S beta) + S gamma. In Rabenseifner 2004 each rank of a pair sums a half, and the
-// halves are joined: one message more, S/2 gamma less (not implemented).
+// 2 (alpha + S beta) + S gamma. Rabenseifner 2004 has each rank of a pair sum a half and joins the
+// halves: S/2 gamma less for one message more. Fold prefers the fewer messages.
 class Fold {
  public:
   // REQUIRES: world >= 1.

@@ -29,8 +29,8 @@ namespace tug {
 // steps. At a density of 1% it is 1.3% of FP32.
 //
 // A dropped push gets its v back, not its u: the velocity of the elements sent restarts at 0.
-// Without residual, Encode sends the largest elements of the gradient itself. The paper's clipping
-// of each worker's gradient by its part of the norm is not implemented.
+// Without residual, Encode sends the largest elements of the gradient itself. Unlike in the
+// paper, workers do not clip their gradients: optimizer.clip applies to the servers' sums.
 class DgcSegmentCodec : public SegmentCodec {
  public:
   explicit DgcSegmentCodec(const PushCodecConfig& config);

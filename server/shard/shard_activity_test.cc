@@ -59,18 +59,7 @@ TEST_F(ClippingShardActivityTest, ACompleteSumThatWaitsForNormsIsAnUpdate) {
   EXPECT_THAT(shard_.activity().late, ElementsAre());
 }
 
-class SspShardActivityTest : public ShardTest {
- protected:
-  SspShardActivityTest() : ShardTest(SspOptions()) {}
-
-  static ShardOptions SspOptions() {
-    ShardOptions options = Options(OptimizerConfig::OFF);
-    options.sync.set_policy(SyncConfig::SSP);
-    options.sync.set_staleness(1);
-    options.sync.set_staleness_scaling(SyncConfig::NONE);
-    return options;
-  }
-};
+using SspShardActivityTest = UpdateShardTest;
 
 TEST_F(SspShardActivityTest, WaitsForTheSlowestWhomAPullWaitsFor) {
   for (const uint64_t clock : {0u, 1u}) Push(1, 0, clock);
