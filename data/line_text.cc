@@ -141,9 +141,14 @@ absl::StatusOr<std::string_view> SideOfLine(std::string_view text) {
 absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take) {
   for (const TextSource::File& file : source.files()) {
+    if (HoldsDocuments(file.path, source.rules())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.path, " holds JSON lines, which are running text; with this model.family lines are ",
+          Layout(form), ": convert the file, or set data.format: TEXT"));
+    }
     LineCutter cutter(form, take);
     // Pieces may split lines: LineCutter assembles them.
-    RETURN_IF_ERROR(TextSource::ForEachPiece(
+    RETURN_IF_ERROR(source.ForEachPiece(
         file, [](std::string_view text) { return text.size(); },
         [&](std::string_view piece, uint64_t offset_bytes) {
           return cutter.Add(piece, offset_bytes);
@@ -158,7 +163,8 @@ EncodedText EncodedTextOf(const TextSource& source, TextForm form) {
   using Cut = TextSource::Cut;
   using Take = TextSource::Take;
   if (form == TextForm::kRunning) {
-    return {source.size_bytes(), [&source](const Cut& cut, const Take& take, size_t piece_bytes) {
+    return {source.estimated_text_bytes(),
+            [&source](const Cut& cut, const Take& take, size_t piece_bytes) {
               return source.ForEachPiece(cut, take, piece_bytes);
             }};
   }
@@ -168,7 +174,7 @@ EncodedText EncodedTextOf(const TextSource& source, TextForm form) {
       return take(line.second, line.second_offset_bytes);
     });
   };
-  return {source.size_bytes(), each};
+  return {source.estimated_text_bytes(), each};
 }
 
 absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source) {

@@ -90,6 +90,7 @@ absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
       absl::string_view(text + header.known_bytes, header.labels_bytes), '\n', absl::SkipEmpty());
   result.info_.lines = header.lines;
   result.info_.tokens = header.tokens;
+  result.info_.text_bytes = header.text_bytes;
   result.info_.fingerprint = header.contents_xxh3;
   result.source_key_ = header.source_key;
   result.tokenizer_key_ = header.tokenizer_key;

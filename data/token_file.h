@@ -4,7 +4,7 @@
 
 // Tokens in a file that is mapped into memory, so data may exceed memory. Little-endian:
 //
-//   header (TokenFileHeader, 104 bytes) | tokenizer data (data.resolved_alphabet or
+//   header (TokenFileHeader, 112 bytes) | tokenizer data (data.resolved_alphabet or
 //   data.resolved_tokenizer; else empty) | labels, each followed by a newline
 //   | zeros up to a multiple of 64 | tokens | zeros up to a multiple of 64 | lines (TokenLine)
 //
@@ -58,6 +58,7 @@ struct TokenFileInfo {
   std::vector<std::string> labels;  // kLabelledLines: sorted by bytes
   uint64_t lines = 0;
   uint64_t tokens = 0;
+  uint64_t text_bytes = 0;   // that were encoded: decompressed, without labels, tabs and line ends
   uint64_t fingerprint = 0;  // XXH3 of the file with its header zeroed
   bool reused = false;       // the file existed and was kept
 
@@ -78,8 +79,9 @@ struct TokenFileInfo {
 // another name and renamed, so a kill leaves no partial file; concurrent processes are serialized
 // by a lock on `out_path`.lock. Thread-safe.
 //
-// Errors, naming file and remedy: text missing, unreadable, empty or not UTF-8; a line that is not
-// of `form` or has an unknown label; the tokenizer's files missing or invalid; disk full.
+// Errors, naming file and remedy: text missing, unreadable, empty or not text (OpenText); a line
+// that is not of `form` or has an unknown label; the tokenizer's files missing or invalid; disk
+// full.
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
                                                const std::string& out_path,
                                                TextForm form = TextForm::kRunning,
@@ -136,6 +138,7 @@ struct TokenFileHeader {
   uint32_t symbols;
   uint32_t form;  // TextForm
   uint64_t tokens;
+  uint64_t text_bytes;
   uint64_t known_bytes;
   uint64_t labels_bytes;
   uint64_t tokens_offset_bytes;
@@ -146,10 +149,10 @@ struct TokenFileHeader {
   uint64_t contents_xxh3;  // of the file with this header zeroed
   uint64_t header_xxh3;    // of the fields above
 };
-static_assert(sizeof(TokenFileHeader) == 104);
+static_assert(sizeof(TokenFileHeader) == 112);
 
 inline constexpr uint64_t kTokenFileMagic = 0x4E454B4F54475554;  // "TUGTOKEN"
-inline constexpr uint32_t kTokenFileVersion = 2;
+inline constexpr uint32_t kTokenFileVersion = 3;
 
 }  // namespace tug
 

@@ -41,11 +41,15 @@ constexpr uint64_t kTokensAlignBytes = 64;
 // Increment on any change of the tokens of a text: how bytes become text and lines, how a tokenizer
 // divides them, which files of a tokenizer are read or refused. Token files of earlier releases, in
 // a run or a --cache-dir, are then rebuilt.
-constexpr uint64_t kTextRules = 3;
+constexpr uint64_t kTextRules = 4;
 
 uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
-  const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),
-                            static_cast<uint64_t>(form), kTokenFileVersion, kTextRules};
+  const uint64_t parts[] = {text.Key(),
+                            static_cast<uint64_t>(config.tokenizer()),
+                            static_cast<uint64_t>(text.rules().format),
+                            static_cast<uint64_t>(form),
+                            kTokenFileVersion,
+                            kTextRules};
   return XXH3_64bits(parts, sizeof(parts));
 }
 
@@ -155,6 +159,7 @@ class TokenFileWriter {
     info.symbols = header_.symbols;
     info.lines = header_.lines;
     info.tokens = header_.tokens;
+    info.text_bytes = header_.text_bytes;
     info.fingerprint = header_.contents_xxh3;
     return file_.Overwrite(0, std::as_bytes(std::span(&header_, 1)));
   }
@@ -176,6 +181,7 @@ class TokenFileWriter {
         text_.ForEachPiece([&](std::string_view piece) { return tokenizer_.Cut(piece); },
                            [&](std::string_view piece, uint64_t offset_bytes) -> absl::Status {
                              tokens.clear();
+                             header_.text_bytes += piece.size();
                              RETURN_IF_ERROR(tokenizer_.Encode(piece, offset_bytes, tokens));
                              return AppendTokens(tokens);
                            }));
@@ -191,6 +197,7 @@ class TokenFileWriter {
     RETURN_IF_ERROR(Align());
     header_.lines_offset_bytes = file_.size_bytes();
     header_.lines = lines.lines();
+    header_.text_bytes = lines.text_bytes();
     return lines.ForEachPiece(
         [this](std::span<const std::byte> piece) { return file_.Append(piece); });
   }
@@ -215,7 +222,7 @@ absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, 
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
                                                const std::string& out_path, TextForm form,
                                                uint64_t wanted) {
-  ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.path()));
+  ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.path(), TextRulesOf(config)));
   ASSIGN_OR_RETURN(const TokenizerKind* kind, FindTokenizerKind(config.tokenizer()));
   std::error_code ignored;
   const std::string folder = std::filesystem::absolute(out_path, ignored).parent_path().string();

@@ -48,6 +48,7 @@ absl::Status TokenLines::Encode(const TextSource& text, const Tokenizer& tokeniz
       RETURN_IF_ERROR(tokenizer.Encode(line.second, line.second_offset_bytes, tokens));
       entry.source = static_cast<uint32_t>(tokens.size());
     } else {
+      text_bytes_ += line.first.size();
       RETURN_IF_ERROR(tokenizer.Encode(line.first, line.first_offset_bytes, tokens));
       entry.source = static_cast<uint32_t>(tokens.size());
       RETURN_IF_ERROR(tokenizer.Encode(line.second, line.second_offset_bytes, tokens));
@@ -57,6 +58,7 @@ absl::Status TokenLines::Encode(const TextSource& text, const Tokenizer& tokeniz
       return absl::InvalidArgumentError("a side of its tab has no tokens: take the line out");
     }
     begin += tokens.size();
+    text_bytes_ += line.second.size();
     table.push_back(entry);
     ++lines_;
     if (table.size() == kTableWriteLines) RETURN_IF_ERROR(flush());

@@ -34,12 +34,14 @@ class TokenLines {
   absl::Status ForEachPiece(const std::function<absl::Status(std::span<const std::byte>)>& take);
 
   uint64_t lines() const { return lines_; }
+  uint64_t text_bytes() const { return text_bytes_; }
 
  private:
   const TextForm form_;
   const std::span<const std::string> labels_;
   const std::string table_path_;
   uint64_t lines_ = 0;
+  uint64_t text_bytes_ = 0;
 };
 
 }  // namespace tug

@@ -187,7 +187,7 @@ FolderFacts ReadFolder(const std::string& path) {
 
 TextFacts ReadText(const std::string& path) {
   TextFacts text{.path = path};
-  const absl::StatusOr<TextSource> source = TextSource::Open(path);
+  const absl::StatusOr<TextSource> source = TextSource::Open(path, {.format = DataConfig::BYTES});
   const absl::StatusOr<uint64_t> hash = source.ok() ? HashOf(*source) : source.status();
   if (source.ok()) text.bytes = source->size_bytes();
   if (hash.ok()) {

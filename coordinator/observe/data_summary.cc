@@ -42,11 +42,11 @@ std::string LabelCounts(const TokenFile& file) {
 
 std::string DataSummary(const TextSource& text, const TokenFile& file) {
   const TokenFileInfo& info = file.info();
-  std::string summary =
-      absl::StrCat("text: ", Counted(text.files().size(), "file"), ", ",
-                   info.form == TextForm::kRunning ? Counted(text.size_bytes(), "byte")
-                                                   : Counted(info.lines, "line"),
-                   ", ", Counted(info.tokens, "token"));
+  std::string summary = absl::StrCat("text: ", Counted(text.files().size(), "file"), ", ");
+  if (info.form != TextForm::kRunning) {
+    absl::StrAppend(&summary, Counted(info.lines, "line"), ", ");
+  }
+  absl::StrAppend(&summary, Counted(info.text_bytes, "byte"), ", ", Counted(info.tokens, "token"));
   if (info.form == TextForm::kLabelledLines) {
     absl::StrAppend(&summary, "; labels: ", LabelCounts(file));
   }

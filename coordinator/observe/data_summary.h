@@ -9,10 +9,10 @@
 
 namespace tug {
 
-// One-line summary of a job's training text: "text: 1 file, 60 lines, 1,234 tokens; labels: neg 20,
-// pos 40". Running text has bytes instead of lines. Then the entries of a folder that are not read,
-// if any. Long lists of labels or entries are cut, with the number of further ones. REQUIRES:
-// `file` is undamaged and made from `text`.
+// One-line summary of a job's training text: "text: 1 file, 60 lines, 1,534 bytes, 1,234 tokens;
+// labels: neg 20, pos 40". Bytes are those of the text, decompressed, without labels. Then the
+// entries of a folder that are not read, if any. Long lists of labels or entries are cut, with the
+// number of further ones. REQUIRES: `file` is undamaged and made from `text`.
 std::string DataSummary(const TextSource& text, const TokenFile& file);
 
 }  // namespace tug

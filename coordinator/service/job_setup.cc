@@ -8,6 +8,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
@@ -149,6 +150,14 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
   return file;
 }
 
+// "3,000 steps of 16 samples: 0.7 epochs".
+std::string EpochsText(const JobConfig& config, uint64_t epoch_samples) {
+  const uint64_t batch = config.train().global_batch() * uint64_t{config.sync().local_steps()};
+  const double samples = static_cast<double>(config.train().steps()) * static_cast<double>(batch);
+  return absl::StrCat(WithThousands(config.train().steps()), " steps of ", WithThousands(batch),
+                      " samples: ", absl::StrFormat("%.3g", samples / epoch_samples), " epochs");
+}
+
 // Resolves config.data and refuses data that does not fit the model, before each worker would.
 // Returns a user-facing summary of the data.
 absl::StatusOr<std::string> PrepareData(const std::string& run_dir,
@@ -166,9 +175,11 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir,
                         " random samples");
   }
   // After MakeSampler, which checks the lines.
-  ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.data().path()));
+  ASSIGN_OR_RETURN(const TextSource text,
+                   TextSource::Open(config.data().path(), TextRulesOf(config.data())));
   const std::string notice = sampler->notice();
-  return absl::StrCat(DataSummary(text, *file), notice.empty() ? "" : "; ", notice);
+  return absl::StrCat(DataSummary(text, *file), "; ", EpochsText(config, sampler->train_samples()),
+                      notice.empty() ? "" : "; ", notice);
 }
 
 // Opens train.init_from, replaces it by the path of the checkpoint found, and adopts its tokenizer.

@@ -174,11 +174,12 @@ TEST_F(JobSetupTest, AClassifierKeepsItsLabelsAndClasses) {
 
 TEST_F(JobSetupTest, AJobSaysAtItsStartWhatItReads) {
   Write("text.txt", Repeated("in the beginning "));
-  const auto running = SetUp("running", {});
+  const auto running = SetUp("running", {"cluster.virtual_workers=1", "train.global_batch=19"});
   ASSERT_TRUE(running.ok()) << running.status();
   const size_t bytes = Repeated("in the beginning ").size();
-  EXPECT_EQ(running->data_notice, absl::StrCat("text: 1 file, ", WithThousands(bytes), " bytes, ",
-                                               WithThousands(bytes), " tokens"));
+  EXPECT_EQ(running->data_notice,
+            absl::StrCat("text: 1 file, ", WithThousands(bytes), " bytes, ", WithThousands(bytes),
+                         " tokens; 6 steps of 19 samples: 0.6 epochs"));
 
   fs::create_directories(Path("folder/old"));
   for (const char* name : {"folder/a.txt", "folder/b.txt", "folder/.DS_Store", "folder/a.txt~"}) {
@@ -186,9 +187,10 @@ TEST_F(JobSetupTest, AJobSaysAtItsStartWhatItReads) {
   }
   const auto lines = SetUp("lines", {"model.family=ENCODER", "data.path=" + Path("folder")});
   ASSERT_TRUE(lines.ok()) << lines.status();
-  EXPECT_THAT(lines->data_notice, MatchesRegex("text: 2 files, ([0-9,]+) lines, [0-9,]+ tokens; "
-                                               "labels: bad [0-9,]+, good [0-9,]+; "
-                                               "not read: .DS_Store, a.txt~, old/"));
+  EXPECT_THAT(lines->data_notice,
+              MatchesRegex("text: 2 files, ([0-9,]+) lines, [0-9,]+ bytes, [0-9,]+ tokens; "
+                           "labels: bad [0-9,]+, good [0-9,]+; "
+                           "not read: .DS_Store, a.txt~, old/; 6 steps of .* epochs"));
 }
 
 TEST_F(JobSetupTest, AJobThatGoesOnSaysWhatItsCheckpointLacksOfWhatPushesLeftOut) {

@@ -2,12 +2,12 @@
 #include "data/text/text_source.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
@@ -15,35 +15,6 @@
 #include "base/status_macros.h"
 
 namespace tug {
-namespace {
-
-// Reads until the buffer is full or the file ends. `held`: number of bytes in the buffer;
-// increased.
-absl::Status Fill(const FileDescriptor& fd, const std::string& path, std::string& buffer,
-                  size_t& held) {
-  while (held < buffer.size()) {
-    const ssize_t got = ::read(fd.get(), buffer.data() + held, buffer.size() - held);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError(errno, "read", path);
-    if (got == 0) break;
-    held += static_cast<size_t>(got);
-  }
-  return absl::OkStatus();
-}
-
-// Seeks to the beginning of the file's text and returns that offset.
-absl::StatusOr<uint64_t> SeekToText(const FileDescriptor& fd, const std::string& path) {
-  std::string front(kTextFrontBytes, '\0');
-  size_t held = 0;
-  RETURN_IF_ERROR(Fill(fd, path, front, held));
-  ASSIGN_OR_RETURN(const size_t start, TextStart(std::string_view(front).substr(0, held), path));
-  if (::lseek(fd.get(), static_cast<off_t>(start), SEEK_SET) < 0) {
-    return FileError(errno, "read", path);
-  }
-  return start;
-}
-
-}  // namespace
 
 absl::Status TextSource::AddFolder() {
   std::error_code error;
@@ -69,6 +40,7 @@ absl::Status TextSource::Add(const std::string& name) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return FileError(errno, "read data.path", path);
   if (S_ISREG(info.st_mode)) {
+    RETURN_IF_ERROR(OpenText(path, rules_).status());
     files_.push_back({path, static_cast<uint64_t>(info.st_size),
                       int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec});
   } else {
@@ -77,8 +49,8 @@ absl::Status TextSource::Add(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TextSource> TextSource::Open(const std::string& path) {
-  TextSource source(path);
+absl::StatusOr<TextSource> TextSource::Open(const std::string& path, const TextRules& rules) {
+  TextSource source(path, rules);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     RETURN_IF_ERROR(source.AddFolder());
@@ -103,6 +75,15 @@ uint64_t TextSource::size_bytes() const {
   return sum;
 }
 
+uint64_t TextSource::estimated_text_bytes() const {
+  constexpr uint64_t kUsualCompression = 4;
+  uint64_t sum = 0;
+  for (const File& file : files_) {
+    sum += IsCompressedName(file.path) ? kUsualCompression * file.size_bytes : file.size_bytes;
+  }
+  return sum;
+}
+
 uint64_t TextSource::Key() const {
   std::error_code ignored;
   std::string key = std::filesystem::canonical(path_, ignored).string();
@@ -114,14 +95,14 @@ uint64_t TextSource::Key() const {
 }
 
 absl::Status TextSource::ForEachPiece(const File& file, const Cut& cut, const Take& take,
-                                      size_t piece_bytes) {
+                                      size_t piece_bytes) const {
   std::string buffer(piece_bytes, '\0');
-  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
-  // File offset of the buffer's first byte.
-  ASSIGN_OR_RETURN(uint64_t offset_bytes, SeekToText(fd, file.path));
-  size_t held = 0;  // bytes in the buffer
+  ASSIGN_OR_RETURN(const auto reader, OpenText(file.path, rules_));
+  uint64_t offset_bytes = reader->start_bytes();  // of the buffer's first byte
+  size_t held = 0;                                // bytes in the buffer
   while (true) {
-    RETURN_IF_ERROR(Fill(fd, file.path, buffer, held));
+    ASSIGN_OR_RETURN(const size_t got, reader->Read(std::span(buffer).subspan(held)));
+    held += got;
     const std::string_view have(buffer.data(), held);
     const bool ended = held < buffer.size();
     const std::string_view piece = ended ? have : have.substr(0, cut(have));

@@ -10,29 +10,34 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "data/text/text_reader.h"
 
 namespace tug {
 
 // The training text: one file, or the regular files of a folder in name order, read as one text
-// piece by piece in bounded memory. In a folder, subfolders, hidden files and editors' copies are
-// skipped (IsHiddenOrEditorFile). Immutable; reading is thread-safe.
+// piece by piece in bounded memory (data/text/text_reader.h: compressed files, JSON lines). In a
+// folder, subfolders, hidden files and editors' copies are skipped (IsHiddenOrEditorFile).
+// Immutable; reading is thread-safe.
 class TextSource {
  public:
   struct File {
     std::string path;
-    uint64_t size_bytes;
+    uint64_t size_bytes;  // on disk
     int64_t modified_ns;  // since 1970
   };
 
-  // Errors: NOT_FOUND; INVALID_ARGUMENT for a folder without files or without text. All name `path`
-  // as data.path.
-  static absl::StatusOr<TextSource> Open(const std::string& path);
+  // Checks the first bytes of each file. Errors: NOT_FOUND; INVALID_ARGUMENT for a folder without
+  // files or without text, naming `path` as data.path; those of OpenText.
+  static absl::StatusOr<TextSource> Open(const std::string& path, const TextRules& rules = {});
 
   const std::string& path() const { return path_; }
   const std::vector<File>& files() const { return files_; }
   // Names of a folder's skipped entries, in order; folder names end with a slash.
   const std::vector<std::string>& left_out() const { return left_out_; }
-  uint64_t size_bytes() const;
+  const TextRules& rules() const { return rules_; }
+  uint64_t size_bytes() const;  // on disk
+  // Size of the text, without reading it: a compressed file counts four times.
+  uint64_t estimated_text_bytes() const;
 
   // XXH3 of real path, names, sizes and modification times: changes when any file is modified.
   uint64_t Key() const;
@@ -46,23 +51,25 @@ class TextSource {
   // Calls `take` with each piece in order and its offset in the file. A piece is the prefix that
   // `cut` selects from the next `piece_bytes`, or from more bytes if it returns 0, or the rest of
   // the file. A byte order mark at the front of a file is skipped; the first piece then has offset
-  // 3. Errors: those of `take`, prefixed with the file's name; FileError's; INVALID_ARGUMENT for a
-  // file in UTF-16 or UTF-32. REQUIRES: `cut` returns a length once the text is long enough; memory
-  // is bounded by that length.
+  // 3. Offsets of compressed files count decompressed bytes; those of JSON lines, the documents'.
+  // Errors: those of `take`, prefixed with the file's name; those of OpenText. REQUIRES: `cut`
+  // returns a length once the text is long enough; memory is bounded by that length.
   absl::Status ForEachPiece(const Cut& cut, const Take& take,
                             size_t piece_bytes = kPieceBytes) const;
   // The same for one of files().
-  static absl::Status ForEachPiece(const File& file, const Cut& cut, const Take& take,
-                                   size_t piece_bytes = kPieceBytes);
+  absl::Status ForEachPiece(const File& file, const Cut& cut, const Take& take,
+                            size_t piece_bytes = kPieceBytes) const;
 
  private:
-  explicit TextSource(std::string path) : path_(std::move(path)) {}
+  TextSource(std::string path, TextRules rules)
+      : path_(std::move(path)), rules_(std::move(rules)) {}
 
   absl::Status AddFolder();
   // `name`: entry of the folder; empty for path() itself.
   absl::Status Add(const std::string& name);
 
   std::string path_;
+  TextRules rules_;
   std::vector<File> files_;
   std::vector<std::string> left_out_;
 };
