@@ -86,6 +86,7 @@ int Run(int argc, char** argv) {
       "say is JSON, a line each.");
   app.set_version_flag("--version", tug::VersionText());
   app.require_subcommand(1);
+  tug::AddNewCommand(app, chosen);
   tug::AddTrainCommand(app, chosen);
   tug::AddLaunchCommands(app, chosen);
   tug::AddStatusCommand(app, chosen);

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "data/text/tokenizer.h"
 #include "data/token_file.h"
 

@@ -26,7 +26,7 @@
 #include "data/line_text.h"
 #include "data/text/gpt2_files.h"
 #include "data/text/sentencepiece_files.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "data/text/tokenizer.h"
 #include "data/token_file.h"
 #include "data/token_lines.h"

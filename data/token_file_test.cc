@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/files/file.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "data/text/tokenizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

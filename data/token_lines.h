@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "data/text/tokenizer.h"
 #include "data/token_file.h"
 

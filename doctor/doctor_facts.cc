@@ -24,7 +24,7 @@
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "bench/limits/stream_loops.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
@@ -187,7 +187,7 @@ FolderFacts ReadFolder(const std::string& path) {
 
 TextFacts ReadText(const std::string& path) {
   TextFacts text{.path = path};
-  const absl::StatusOr<TextSource> source = TextSource::Open(path, {.format = DataConfig::BYTES});
+  const absl::StatusOr<TextSource> source = TextSource::Open(path, {.format = TextFormat::kBytes});
   const absl::StatusOr<uint64_t> hash = source.ok() ? HashOf(*source) : source.status();
   if (source.ok()) text.bytes = source->size_bytes();
   if (hash.ok()) {

@@ -19,6 +19,7 @@ namespace tug {
 using Command = std::function<absl::Status()>;
 
 // Each adds a subcommand, which stores its action in `chosen` (which outlives `app`).
+void AddNewCommand(CLI::App& app, Command& chosen);
 void AddTrainCommand(CLI::App& app, Command& chosen);
 void AddLaunchCommands(CLI::App& app, Command& chosen);  // and the two ends of its connections
 void AddCoordinatorCommand(CLI::App& app, Command& chosen);

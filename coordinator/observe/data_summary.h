@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "data/token_file.h"
 
 namespace tug {

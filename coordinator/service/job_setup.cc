@@ -24,7 +24,7 @@
 #include "coordinator/service/resume_check.h"
 #include "coordinator/utf8_check.h"
 #include "data/sampler.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "data/token_file.h"
 #include "google/protobuf/text_format.h"
 #include "huggingface/weights_source.h"

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "proto/job.pb.h"
 
 namespace tug {

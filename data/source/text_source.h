@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_DATA_TEXT_TEXT_SOURCE_H_
-#define TUG_DATA_TEXT_TEXT_SOURCE_H_
+#ifndef TUG_DATA_SOURCE_TEXT_SOURCE_H_
+#define TUG_DATA_SOURCE_TEXT_SOURCE_H_
 
 #include <cstdint>
 #include <functional>
@@ -10,12 +10,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "data/text/text_reader.h"
+#include "data/source/text_reader.h"
 
 namespace tug {
 
 // The training text: one file, or the regular files of a folder in name order, read as one text
-// piece by piece in bounded memory (data/text/text_reader.h: compressed files, JSON lines). In a
+// piece by piece in bounded memory (data/source/text_reader.h: compressed files, JSON lines). In a
 // folder, subfolders, hidden files and editors' copies are skipped (IsHiddenOrEditorFile).
 // Immutable; reading is thread-safe.
 class TextSource {
@@ -76,4 +76,4 @@ class TextSource {
 
 }  // namespace tug
 
-#endif  // TUG_DATA_TEXT_TEXT_SOURCE_H_
+#endif  // TUG_DATA_SOURCE_TEXT_SOURCE_H_

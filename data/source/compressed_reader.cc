@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/compressed_reader.h"
+#include "data/source/compressed_reader.h"
 
 #include <unistd.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/text_reader.h"
+#include "data/source/text_reader.h"
 
 #include <algorithm>
 #include <string_view>
@@ -9,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/files/text_file.h"
 #include "base/status_macros.h"
-#include "data/text/compressed_reader.h"
-#include "data/text/json_documents.h"
+#include "data/source/compressed_reader.h"
+#include "data/source/json_documents.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 namespace {
@@ -152,7 +153,9 @@ std::string_view Uncompressed(std::string_view name) {
 
 TextRules TextRulesOf(const DataConfig& config) {
   TextRules rules;
-  if (config.format() != DataConfig::FORMAT_DEFAULT) rules.format = config.format();
+  if (config.format() == DataConfig::TEXT) rules.format = TextFormat::kText;
+  if (config.format() == DataConfig::JSONL) rules.format = TextFormat::kJsonLines;
+  if (config.format() == DataConfig::BYTES) rules.format = TextFormat::kBytes;
   if (config.tokenizer() == DataConfig::GPT2_BPE) rules.document_end = "<|endoftext|>";
   return rules;
 }
@@ -160,14 +163,14 @@ TextRules TextRulesOf(const DataConfig& config) {
 bool IsCompressedName(std::string_view name) { return Uncompressed(name) != name; }
 
 bool HoldsDocuments(const std::string& path, const TextRules& rules) {
-  if (rules.format != DataConfig::AUTO) return rules.format == DataConfig::JSONL;
+  if (rules.format != TextFormat::kAuto) return rules.format == TextFormat::kJsonLines;
   const std::string_view name = Uncompressed(path);
   return EndsWith(name, ".jsonl") || EndsWith(name, ".ndjson");
 }
 
 absl::StatusOr<std::unique_ptr<TextReader>> OpenText(const std::string& path,
                                                      const TextRules& rules) {
-  if (rules.format == DataConfig::BYTES) return OpenBytes(path, Compression::kNone);
+  if (rules.format == TextFormat::kBytes) return OpenBytes(path, Compression::kNone);
   ASSIGN_OR_RETURN(const auto raw, OpenBytes(path, Compression::kNone));
   ASSIGN_OR_RETURN(const std::string stored, FrontOf(*raw));
   ASSIGN_OR_RETURN(auto bytes, OpenBytes(path, CompressionOf(stored)));
@@ -175,7 +178,7 @@ absl::StatusOr<std::unique_ptr<TextReader>> OpenText(const std::string& path,
   RETURN_IF_ERROR(CheckIsText(front, path));
   ASSIGN_OR_RETURN(const size_t start, TextStart(front, path));
   const bool documents = HoldsDocuments(path, rules);
-  if (rules.format == DataConfig::AUTO && !documents) {
+  if (rules.format == TextFormat::kAuto && !documents) {
     RETURN_IF_ERROR(CheckIsPlain(std::string_view(front).substr(start), Uncompressed(path), path));
   }
   std::unique_ptr<TextReader> text =

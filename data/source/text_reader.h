@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_DATA_TEXT_TEXT_READER_H_
-#define TUG_DATA_TEXT_TEXT_READER_H_
+#ifndef TUG_DATA_SOURCE_TEXT_READER_H_
+#define TUG_DATA_SOURCE_TEXT_READER_H_
 
 // Reads the text of one file, whatever its storage: plain, gzip (RFC 1952), Zstandard (RFC 8878),
 // JSON lines. Files that are not text are refused, with the command that converts them.
@@ -12,13 +12,17 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "proto/job.pb.h"
 
 namespace tug {
 
+class DataConfig;
+
+// data.format (proto/job.proto).
+enum class TextFormat { kAuto, kText, kJsonLines, kBytes };
+
 // How files become text.
 struct TextRules {
-  DataConfig::Format format = DataConfig::AUTO;
+  TextFormat format = TextFormat::kAuto;
   // Appended to each document of JSON lines.
   std::string document_end = "\n\n";
 };
@@ -58,4 +62,4 @@ absl::StatusOr<std::unique_ptr<TextReader>> OpenText(const std::string& path,
 
 }  // namespace tug
 
-#endif  // TUG_DATA_TEXT_TEXT_READER_H_
+#endif  // TUG_DATA_SOURCE_TEXT_READER_H_

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_DATA_TEXT_COMPRESSED_READER_H_
-#define TUG_DATA_TEXT_COMPRESSED_READER_H_
+#ifndef TUG_DATA_SOURCE_COMPRESSED_READER_H_
+#define TUG_DATA_SOURCE_COMPRESSED_READER_H_
 
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "data/text/text_reader.h"
+#include "data/source/text_reader.h"
 
 namespace tug {
 
@@ -23,4 +23,4 @@ absl::StatusOr<std::unique_ptr<TextReader>> OpenBytes(const std::string& path,
 
 }  // namespace tug
 
-#endif  // TUG_DATA_TEXT_COMPRESSED_READER_H_
+#endif  // TUG_DATA_SOURCE_COMPRESSED_READER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/text_reader.h"
+#include "data/source/text_reader.h"
 
 #include <zlib.h>
 #include <zstd.h>
@@ -8,9 +8,10 @@
 #include <string>
 
 #include "base/files/test_folder.h"
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 namespace {
@@ -62,7 +63,7 @@ class TextReaderTest : public ::testing::Test {
   }
 
   // The text of a file, read in small and large parts; the error's text if there is one.
-  std::string Read(const std::string& path, DataConfig::Format format = DataConfig::AUTO) const {
+  std::string Read(const std::string& path, TextFormat format = TextFormat::kAuto) const {
     auto reader = OpenText(path, {.format = format, .document_end = "|"});
     if (!reader.ok()) return std::string(reader.status().message());
     std::string text, part(7, '\0');
@@ -75,7 +76,7 @@ class TextReaderTest : public ::testing::Test {
     }
   }
   std::string ReadAs(const std::string& name, const std::string& bytes,
-                     DataConfig::Format format = DataConfig::AUTO) const {
+                     TextFormat format = TextFormat::kAuto) const {
     return Read(Write(name, bytes), format);
   }
 
@@ -117,8 +118,8 @@ TEST_F(TextReaderTest, ReadsDocumentsOfJsonLines) {
   EXPECT_EQ(ReadAs("a.ndjson", lines + "\n"), "one\ntwo|caf\xC3\xA9|");
   EXPECT_EQ(ReadAs("a.jsonl.gz", Gzip(lines)), "one\ntwo|caf\xC3\xA9|");
   EXPECT_EQ(ReadAs("a.JSONL.zst", Zstd(lines)), "one\ntwo|caf\xC3\xA9|");
-  EXPECT_EQ(ReadAs("a.data", lines, DataConfig::JSONL), "one\ntwo|caf\xC3\xA9|");
-  EXPECT_EQ(ReadAs("b.jsonl", lines, DataConfig::TEXT), lines);
+  EXPECT_EQ(ReadAs("a.data", lines, TextFormat::kJsonLines), "one\ntwo|caf\xC3\xA9|");
+  EXPECT_EQ(ReadAs("b.jsonl", lines, TextFormat::kText), lines);
   const std::string text = LongText();
   EXPECT_EQ(ReadAs("long.jsonl", "{\"text\":\"" + text + "\"}\n{\"text\":\"end\"}"),
             text + "|end|");
@@ -152,8 +153,8 @@ TEST_F(TextReaderTest, RefusesBinaryFormatsByName) {
     EXPECT_THAT(ReadAs("a.txt", c.bytes), AllOf(HasSubstr("a.txt is "s + c.name),
                                                 HasSubstr(", not text: "), HasSubstr(c.remedy)));
     EXPECT_THAT(ReadAs("a.gz", Gzip(c.bytes)), HasSubstr(c.name));
-    EXPECT_THAT(ReadAs("a.txt", c.bytes, DataConfig::TEXT), HasSubstr(c.name));
-    EXPECT_EQ(ReadAs("a.txt", c.bytes, DataConfig::BYTES), c.bytes);
+    EXPECT_THAT(ReadAs("a.txt", c.bytes, TextFormat::kText), HasSubstr(c.name));
+    EXPECT_EQ(ReadAs("a.txt", c.bytes, TextFormat::kBytes), c.bytes);
   }
   EXPECT_THAT(ReadAs("a.txt", "t\0e\0x\0t\0!\0"s), HasSubstr("iconv"));
 }
@@ -163,17 +164,17 @@ TEST_F(TextReaderTest, RefusesNulByteWithItsOffset) {
   EXPECT_THAT(ReadAs("a.txt", text + "\0x"s),
               AllOf(HasSubstr("has a NUL byte at offset 5000000"), HasSubstr("BYTES")));
   EXPECT_THAT(ReadAs("a.gz", Gzip(text + "\0x"s)), HasSubstr("offset 5000000"));
-  EXPECT_EQ(ReadAs("a.txt", "x\0y"s, DataConfig::BYTES), "x\0y"s);
+  EXPECT_EQ(ReadAs("a.txt", "x\0y"s, TextFormat::kBytes), "x\0y"s);
 }
 
 TEST_F(TextReaderTest, RefusesTablesAndJsonReadAsText) {
   EXPECT_THAT(ReadAs("a.csv", "id,text\n1,x\n"), AllOf(HasSubstr("CSV"), HasSubstr("TEXT")));
   EXPECT_THAT(ReadAs("a.csv.gz", Gzip("id,text\n1,x\n")), HasSubstr("CSV"));
-  EXPECT_EQ(ReadAs("a.csv", "id,text\n", DataConfig::TEXT), "id,text\n");
+  EXPECT_EQ(ReadAs("a.csv", "id,text\n", TextFormat::kText), "id,text\n");
   EXPECT_THAT(ReadAs("a.json", "[{\"text\":\"x\"}]"), AllOf(HasSubstr("jq"), HasSubstr("TEXT")));
   EXPECT_THAT(ReadAs("a.txt", "{\"text\":\"x\"}\n"), HasSubstr("JSON lines under another name"));
   EXPECT_THAT(ReadAs("a.txt", "{\"text\":\"" + LongText()), HasSubstr("under another name"));
-  EXPECT_EQ(ReadAs("a.txt", "{\"text\":\"x\"}\n", DataConfig::TEXT), "{\"text\":\"x\"}\n");
+  EXPECT_EQ(ReadAs("a.txt", "{\"text\":\"x\"}\n", TextFormat::kText), "{\"text\":\"x\"}\n");
   EXPECT_EQ(ReadAs("a.txt", "{braces} in prose"), "{braces} in prose");
 }
 
@@ -187,11 +188,11 @@ TEST_F(TextReaderTest, RefusesFolderWithFileThatIsNotText) {
 TEST(TextRulesTest, EndDocumentsAsTheTokenizerDoes) {
   DataConfig config;
   EXPECT_EQ(TextRulesOf(config).document_end, "\n\n");
-  EXPECT_EQ(TextRulesOf(config).format, DataConfig::AUTO);
+  EXPECT_EQ(TextRulesOf(config).format, TextFormat::kAuto);
   config.set_tokenizer(DataConfig::GPT2_BPE);
   config.set_format(DataConfig::JSONL);
   EXPECT_EQ(TextRulesOf(config).document_end, "<|endoftext|>");
-  EXPECT_EQ(TextRulesOf(config).format, DataConfig::JSONL);
+  EXPECT_EQ(TextRulesOf(config).format, TextFormat::kJsonLines);
 }
 
 }  // namespace

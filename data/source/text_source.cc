@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/text_source.h"
+#include "data/source/text_source.h"
 
 #include <sys/stat.h>
 #include <xxhash.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_DATA_TEXT_JSON_DOCUMENTS_H_
-#define TUG_DATA_TEXT_JSON_DOCUMENTS_H_
+#ifndef TUG_DATA_SOURCE_JSON_DOCUMENTS_H_
+#define TUG_DATA_SOURCE_JSON_DOCUMENTS_H_
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "data/text/text_reader.h"
+#include "data/source/text_reader.h"
 
 namespace tug {
 
@@ -48,4 +48,4 @@ class JsonDocuments final : public TextReader {
 
 }  // namespace tug
 
-#endif  // TUG_DATA_TEXT_JSON_DOCUMENTS_H_
+#endif  // TUG_DATA_SOURCE_JSON_DOCUMENTS_H_

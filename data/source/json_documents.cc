@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/json_documents.h"
+#include "data/source/json_documents.h"
 
 #include <algorithm>
 #include <utility>
