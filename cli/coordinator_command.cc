@@ -44,6 +44,7 @@ struct CoordinatorCommand {
   int ready_fd = -1;
   bool across_hosts = false;
   bool or_take_up = false;
+  std::string continue_with;
 };
 
 // Reports address and run folder to `tug train` or `tug launch`: "ADDRESS\tRUN_DIR\n".
@@ -147,6 +148,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
     options.predict_steps = Predict;  // if the job asks for it
   }
   options.say_in_log = LogIsForMachines();
+  options.continue_with = command.continue_with;
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
     TellParent(command.ready_fd, address, run_dir);
@@ -198,6 +200,8 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
       ->add_option("--ready-fd", arguments->ready_fd, "File descriptor for address and run folder")
       ->group("");  // for `tug train`
   command->add_flag("--keep-keys", arguments->keep_keys, "Keys were made for this job")
+      ->group("");  // for tug train and tug launch
+  command->add_option("--continue-with", arguments->continue_with, "Command that continues the job")
       ->group("");  // for tug train and tug launch
   command->add_flag("--across-hosts", arguments->across_hosts, "Nodes are on other hosts too")
       ->group("");  // for `tug launch`

@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "base/status_macros.h"
 #include "config/job_config.h"
+#include "launch/job_source.h"
 
 namespace tug {
 
@@ -39,13 +40,14 @@ void KubernetesArguments::AddTo(CLI::App& launch) {
 
 absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments& arguments) {
   KubernetesJob rendered;
-  rendered.file_name = job.job_file;
+  rendered.file_name = job.job_file.empty() ? "job.textproto" : job.job_file;
   rendered.overrides = job.Overrides();
   rendered.run_dir = job.run_dir;
   rendered.resume = job.resume;
-  ASSIGN_OR_RETURN(rendered.text, ReadJobFile(job.job_file));
+  ASSIGN_OR_RETURN(const JobSource source, ReadJob(job));
+  rendered.text = source.text;
   ASSIGN_OR_RETURN(rendered.config,
-                   ParseJobToStart(rendered.text, job.job_file, rendered.overrides));
+                   ParseJobToStart(rendered.text, source.name, rendered.overrides));
   ASSIGN_OR_RETURN(const std::vector<YamlDocument> documents,
                    RenderKubernetes(rendered, arguments.options));
   const std::string text = YamlText(documents);

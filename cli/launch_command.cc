@@ -27,6 +27,7 @@
 #include "launch/hosts/ssh_arguments.h"
 #include "launch/hosts/ssh_hosts.h"
 #include "launch/job_security.h"
+#include "launch/job_source.h"
 #include "launch/launcher.h"
 #include "launch/local_job.h"
 #include "launch/remote_program.h"
@@ -206,8 +207,8 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
   for (const size_t host : dealt.workers) job.worker_hosts.push_back(place(host));
   job.log_folder = launched.folder.path();
   job.coordinator_log = absl::StrCat(launched.folder.path(), "/coordinator.log");
-  ASSIGN_OR_RETURN(job.security.mode, WrittenMode(launched.job_text, arguments.job.job_file,
-                                                  arguments.job.Overrides()));
+  ASSIGN_OR_RETURN(job.security.mode,
+                   WrittenMode(launched.job_text, "the job", arguments.job.Overrides()));
   ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
   job.command = LaunchWordsToResume(arguments);
   job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
@@ -255,9 +256,10 @@ absl::Status Launch(LaunchArguments arguments) {
   }
   // Detect mistakes before moving a run folder aside or connecting to a host.
   Launched launched;
-  ASSIGN_OR_RETURN(launched.job_text, ReadJobFile(arguments.job.job_file));
+  ASSIGN_OR_RETURN(const JobSource source, ReadJob(arguments.job));
+  launched.job_text = source.text;
   const auto parse = [&] {
-    return ParseJobToStart(launched.job_text, arguments.job.job_file, arguments.job.Overrides());
+    return ParseJobToStart(source.text, source.name, arguments.job.Overrides());
   };
   RETURN_IF_ERROR(parse().status());
   if (arguments.slurm) {
@@ -328,7 +330,7 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
       "launch",
       "Runs a job on hosts reached by ssh, or on those of an allocation of Slurm: starts "
       "coordinator, servers and workers there, shows what they say, and ends them");
-  arguments->job.AddTo(*command);
+  arguments->job.AddTo(*command, /*required=*/false);
   arguments->keys.AddTo(*command);
   CLI::Option* hosts =
       command->add_option("--hosts", arguments->hosts_file,

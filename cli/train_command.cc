@@ -10,6 +10,7 @@
 #include "config/placement_mode.h"
 #include "config/sync_mode.h"
 #include "launch/job_security.h"
+#include "launch/job_source.h"
 #include "launch/launcher.h"
 #include "launch/local_budget.h"
 #include "launch/local_job.h"
@@ -36,13 +37,13 @@ std::vector<std::string> TrainWordsToResume(const TrainArguments& train) {
 absl::Status Train(const TrainArguments& train) {
   const JobArguments& arguments = train.job;
   // Detect configuration errors before any process is started.
-  ASSIGN_OR_RETURN(const std::string text, ReadJobFile(arguments.job_file));
+  ASSIGN_OR_RETURN(const JobSource source, ReadJob(arguments));
   ASSIGN_OR_RETURN(const JobConfig config,
-                   ParseJobToStart(text, arguments.job_file, arguments.Overrides()));
+                   ParseJobToStart(source.text, source.name, arguments.Overrides()));
   LocalJob job;
   ASSIGN_OR_RETURN(job.executable, OwnExecutable());
-  job.job_file = arguments.job_file;
-  job.job_text = text;
+  job.job_file = source.name;
+  job.job_text = source.text;
   job.overrides = arguments.Overrides();
   job.command = TrainWordsToResume(train);
   job.resume = arguments.resume;
@@ -52,7 +53,7 @@ absl::Status Train(const TrainArguments& train) {
   job.nodes_may_leave = GoesOnWithoutANode(config);
   job.spare_servers = config.cluster().spare_servers();
   job.beside_workers = StartsServersBesideWorkers(config);
-  ASSIGN_OR_RETURN(job.security.mode, WrittenMode(text, job.job_file, job.overrides));
+  ASSIGN_OR_RETURN(job.security.mode, WrittenMode(source.text, source.name, job.overrides));
   ASSIGN_OR_RETURN(job.security.keys, train.keys.Read());
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
@@ -65,14 +66,14 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "train",
       "Runs a job on this machine: starts coordinator, servers and workers, and ends them");
-  arguments->job.AddTo(*command);
+  arguments->job.AddTo(*command, /*required=*/false);
   arguments->keys.AddTo(*command);
   command->footer(std::string(kHowJobsEnd) +
                   "Examples:\n"
                   "  tug train job.textproto\n"
                   "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set "
                   "cluster.virtual_workers=2\n"
-                  "  tug train job.textproto --resume runs/job-1\n"
+                  "  tug train --resume runs/job-1\n"
                   "  tug train job.textproto --trace --trace-steps 5..14\n"
                   "  tug train job.textproto --init-from gpt2 --set data.tokenizer=GPT2_BPE --set "
                   "data.tokenizer_path=gpt2");

@@ -214,6 +214,9 @@ absl::Status Supervisor::StartCoordinator(const std::vector<std::string>& argume
                   std::to_string(write_end.get())};
   program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
   if (job_.security.keys_made) program.argv.push_back("--keep-keys");
+  if (job_.elsewhere) {
+    program.argv.insert(program.argv.end(), {"--continue-with", ShellCommand(job_.command)});
+  }
   program.keep_fd = write_end.get();
   FileDescriptor text;
   if (job_.job_text.has_value()) {

@@ -31,7 +31,7 @@ struct JobArguments {
   // Overrides for --trace, --set, and --init-from (train.init_from).
   std::vector<std::string> Overrides() const;
   // JOB and --set for a command that resumes the job; omits options for a first start. A pipe,
-  // which cannot be named again, becomes "JOB".
+  // which cannot be named again, becomes "JOB"; without a job file there is none.
   std::vector<std::string> WordsToResume() const;
 };
 

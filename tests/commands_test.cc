@@ -60,6 +60,36 @@ TEST_F(CommandsTest, TellsItsVersion) {
   EXPECT_THAT(Output({"--version"}), ContainsRegex("^tug [0-9]+\\.[0-9]+\\.[0-9]+ .*wire format"));
 }
 
+// The job file of the first start is deleted before the second.
+TEST_F(CommandsTest, ResumesRunWithoutItsJobFile) {
+  ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=6", "optimizer.learning_rate=0.002"}));
+  fs::remove(job());
+  const Process& resumed = Run({"train", "--resume", Path("run"), "--set", "train.steps=9"});
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err();
+  EXPECT_THAT(resumed.err(), AllOf(HasSubstr("changed settings: train.steps 6 -> 9\n"),
+                                   HasSubstr("done: 9 of 9 steps")));
+  EXPECT_THAT(ReadText(Path("run/config.textproto")), HasSubstr("learning_rate: 0.002"));
+  ExpectErrorLine(Run({"train"}), {"no job given", "--resume RUN"});
+}
+
+TEST_F(CommandsTest, NewWritesAJobFileThatTrains) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) absl::StrAppend(&text, "line ", i, " of a text\n");
+  Write("mine.txt", text);
+  const Texts create = {"new", "mine", "--data", Path("mine.txt"), "--out", Path("mine.textproto")};
+  const Process& made = Run(create);
+  ASSERT_EQ(made.exit_code(), 0) << made.err();
+  EXPECT_THAT(made.err(), HasSubstr("tug train " + Path("mine.textproto")));
+  const Process& trained = Run({"train", Path("mine.textproto"), "--run-dir", Path("run"), "--set",
+                                "train.steps=20", "--set", "optimizer.warmup_steps=2"});
+  ASSERT_EQ(trained.exit_code(), 0) << trained.err();
+  EXPECT_THAT(trained.err(),
+              ContainsRegex("text: 1 file, [0-9,]+ bytes, [0-9,]+ tokens; 20 steps"));
+  ExpectErrorLine(Run(create), {Path("mine.textproto") + " exists", "--out"});
+  Write("table.csv", "id,text\n1,x\n");
+  ExpectErrorLine(Run({"new", "other", "--data", Path("table.csv")}), {"CSV", "data.format"});
+}
+
 TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {
   const Process& train = StartTraining("run", {});
   ASSERT_TRUE(const_cast<Process&>(train).WaitForEnd(After(kPatience)));

@@ -265,8 +265,10 @@ void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
   if (status.last_checkpoint() == 0) {
     line_.Say("no step was run: there is nothing to continue from");
   } else if (!complete) {
-    line_.Say(absl::StrCat("continue with: tug ", external ? "coordinator" : "train",
-                           " JOB --resume ", run));
+    const std::string command = !continue_with_.empty() ? continue_with_
+                                : external              ? "tug coordinator JOB"
+                                                        : "tug train";
+    line_.Say(absl::StrCat("continue with: ", command, " --resume ", run));
   } else if (!external && replay_.empty()) {
     const bool writes = model_.family() == ModelConfig::DECODER;
     line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));

@@ -31,6 +31,8 @@ class RunReporter {
   struct Screen {
     ProgressLine::Output out;
     bool terminal;
+    // Command line that continues the job, without --resume; empty: that of the job's kind.
+    std::string continue_with;
   };
 
   // `config`: resolved. `begin`: when the coordinator began.
@@ -40,6 +42,7 @@ class RunReporter {
         exports_(std::move(exports)),
         line_(std::move(screen.out), screen.terminal, config.train().steps(),
               config.replay().resolved_profile().name()),
+        continue_with_(std::move(screen.continue_with)),
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),
         replay_(config.replay().resolved_profile().name()),
@@ -106,6 +109,7 @@ class RunReporter {
   MetricsLog metrics_;
   RunExports exports_;
   ProgressLine line_;
+  const std::string continue_with_;
   RunHistory history_;
   const std::string run_dir_;
   const std::string title_;

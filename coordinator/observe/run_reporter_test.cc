@@ -69,7 +69,7 @@ TEST_F(RunReporterTest, LeavesOutTheLossesOfStepsThatAreGone) {
   EXPECT_THAT(said, HasSubstr("stopped: 5 of 24 steps"));
   EXPECT_THAT(said, Not(HasSubstr("training loss")));
   EXPECT_THAT(said, Not(HasSubstr("validation loss")));
-  EXPECT_THAT(said, HasSubstr("continue with: tug train JOB --resume"));
+  EXPECT_THAT(said, HasSubstr("continue with: tug train --resume"));
 }
 
 }  // namespace

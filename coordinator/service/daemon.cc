@@ -83,7 +83,8 @@ absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, Metric
       RunExports exports,
       RunExports::Open(job.config, {.run_dir = job.run_dir, .start = start, .taken_up = taken_up}));
   RunReporter::Screen screen = {.out = in_log ? nullptr : ProgressLine::Output(WriteStandardError),
-                                .terminal = !in_log && StandardErrorIsTerminal()};
+                                .terminal = !in_log && StandardErrorIsTerminal(),
+                                .continue_with = options.continue_with};
   return std::make_unique<RunReporter>(std::move(metrics), std::move(exports), std::move(screen),
                                        job.run_dir, Title(job.config, job.run_dir), job.config,
                                        job.began);

@@ -27,6 +27,8 @@ struct CoordinatorDaemonOptions {
   JobKeys keys;            // for the job's security.mode
   bool keep_keys = false;  // write them to kKeysFile in the run folder while the job runs
   std::string note;        // line to print at the start; may be empty
+  // Command line that continues the job, without --resume; empty: that of the job's kind.
+  std::string continue_with;
   // Predicts the step times of a job, for comm.scheduler AUTO. Called on its own thread; may take
   // long, but must check `stop` often. After an error tuning continues without a prediction. Null:
   // no predictions.

@@ -294,6 +294,9 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
                  .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
                  .residuals = ResidualsIn(manifest)};
     AddNotice(LackingText(*restore, job.config), job.data_notice);
+    if (const std::string changes = ChangedSettings(manifest, job.config); !changes.empty()) {
+      AddNotice(absl::StrCat("changed settings: ", changes), job.data_notice);
+    }
     RecallEvaluations(run_dir, job);
   } else if (source.has_value()) {
     RETURN_IF_ERROR(source->Check(job.config, blocks));

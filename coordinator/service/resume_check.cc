@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/resume_check.h"
 
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "config/field_path.h"
@@ -86,7 +92,44 @@ absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
                    " (which does not matter with sync.policy BSP)");
 }
 
+// Without what a start of the job or a machine determines.
+JobConfig Comparable(JobConfig config) {
+  config.clear_name();
+  config.clear_trace();
+  config.clear_watch();
+  config.clear_security();
+  config.mutable_cluster()->clear_lanes_per_server();
+  config.mutable_cluster()->clear_compute_threads();
+  config.mutable_cluster()->clear_pin_threads();
+  config.mutable_train()->clear_init_from();
+  config.mutable_replay()->clear_resolved_profile();
+  config.mutable_data()->clear_resolved_alphabet();
+  config.mutable_data()->clear_resolved_symbols();
+  config.mutable_data()->clear_resolved_fingerprint();
+  config.mutable_data()->clear_resolved_tokenizer();
+  config.mutable_data()->clear_resolved_labels();
+  return config;
+}
+
 }  // namespace
+
+std::string ChangedSettings(const Manifest& manifest, const JobConfig& config) {
+  std::string report;  // "modified: train.steps: 300 -> 600", a line each
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&report);
+  differencer.Compare(Comparable(TrainedWith(manifest)), Comparable(config));
+  std::vector<std::string> changes;
+  for (const absl::string_view line : absl::StrSplit(report, '\n', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> kind =
+        absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    if (kind.first == "modified") {
+      changes.push_back(absl::StrReplaceAll(kind.second, {{": ", " "}}));
+    } else {
+      changes.push_back(absl::StrCat(kind.second, " (", kind.first, ")"));
+    }
+  }
+  return absl::StrJoin(changes, ", ");
+}
 
 absl::Status CheckResumedSettings(const Manifest& manifest, const std::string& folder,
                                   const JobConfig& config) {

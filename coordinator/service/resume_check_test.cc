@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/resume_check.h"
 
+#include "absl/strings/str_cat.h"
 #include "config/job_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -42,6 +43,17 @@ TEST_F(ResumeCheckTest, AllowsAnotherSpreadOfTheWork) {
   config_.mutable_checkpoint()->set_interval(7);
   config_.mutable_data()->set_path("moved.txt");
   EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
+}
+
+TEST_F(ResumeCheckTest, ListsChangedSettings) {
+  config_.mutable_cluster()->set_compute_threads(9);
+  config_.mutable_trace()->set_steps(5);
+  EXPECT_EQ(ChangedSettings(manifest_, config_), "");
+  const uint64_t before = config_.train().steps();
+  config_.mutable_train()->set_steps(5000);
+  EXPECT_EQ(ChangedSettings(manifest_, config_), absl::StrCat("train.steps ", before, " -> 5000"));
+  config_.mutable_checkpoint()->set_interval(7);
+  EXPECT_THAT(ChangedSettings(manifest_, config_), HasSubstr(", checkpoint.interval "));
 }
 
 TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {
