@@ -266,6 +266,18 @@ TEST_F(CoordinatorLeavingTest, WhoIsNeededAfterAllWhenAnotherIsLostIsToBeReplace
   EXPECT_TRUE(reply.replace());
 }
 
+// The other worker turns out to be lost, and the job keeps running: nobody else computes.
+TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
+  Begin(Options(1, 2));
+  NodeUnderTest& leaver = Node(3);
+  leaver.said.set_leaving(true);
+  EXPECT_FALSE(leaver.Beat().leave());
+  Lose(2);
+  Settle();
+  EXPECT_TRUE(leaver.left);
+  EXPECT_TRUE(leaver.Beat().replace());
+}
+
 // It holds nothing, so no node needs it. But the only other server may be lost already.
 TEST_F(CoordinatorLeavingTest, WhoLeavesIsLetGoOnceThoseThatStayWereHeardOf) {
   Begin(Options(2, 2));

@@ -135,8 +135,9 @@ uint32_t LeavingNodes::NeededToRollBack(NodeKind kind) const {
 
 bool LeavingNodes::IsWaitedFor(const Member& member) const {
   if (!views_.begun()) return true;
-  return stage_.rolling_back() &&
-         membership_.CountStaying(member.kind, member.id) < NeededToRollBack(member.kind);
+  const uint32_t staying = membership_.CountStaying(member.kind, member.id);
+  // The last one leaves only if another one was lost after its request.
+  return staying == 0 || (stage_.rolling_back() && staying < NeededToRollBack(member.kind));
 }
 
 bool LeavingNodes::MayBeLetGo(const Member& member) const {

@@ -47,7 +47,7 @@ class LeavingNodes {
  private:
   absl::Status MayLeave(const Member& member) const;
   void Begin(Member& member);
-  // Whether the job waits for nodes, and would wait for a replacement of this one.
+  // Whether the job, which waits for nodes or has no other one of this kind, needs a replacement.
   bool IsWaitedFor(const Member& member) const;
   // Whether it is leaving, holds nothing that other nodes need, and the staying nodes are alive.
   bool MayBeLetGo(const Member& member) const;
