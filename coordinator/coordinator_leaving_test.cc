@@ -269,13 +269,14 @@ TEST_F(CoordinatorLeavingTest, WhoIsNeededAfterAllWhenAnotherIsLostIsToBeReplace
 // The other worker turns out to be lost, and the job keeps running: nobody else computes.
 TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
   Begin(Options(1, 2));
-  NodeUnderTest& leaver = Node(3);
-  leaver.said.set_leaving(true);
-  EXPECT_FALSE(leaver.Beat().leave());
+  Node(3).said.set_leaving(true);
+  Node(3).said.set_pausing(true);
+  EXPECT_FALSE(Node(3).Beat().leave());
   Lose(2);
   Settle();
-  EXPECT_TRUE(leaver.left);
-  EXPECT_TRUE(leaver.Beat().replace());
+  EXPECT_TRUE(Node(3).left);
+  EXPECT_THAT(Notices(),
+              HasSubstr("worker 3 (host, pid 3) has left; waiting for a replacement to join"));
 }
 
 // It holds nothing, so no node needs it. But the only other server may be lost already.
