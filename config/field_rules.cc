@@ -17,7 +17,6 @@ constexpr FieldRule kFieldRules[] = {
     {"cluster.compute_threads", 0, 0, 256, "threads per worker"},
     {"cluster.pin_threads", 1, 0, 1, "true or false"},
     {"cluster.spare_servers", 0, 0, 256, "server processes"},
-    {"data.format", DataConfig::AUTO, 1, DataConfig::Format_MAX, "a format"},
     {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
     {"data.pieces", 8000, 260, 1e6, "pieces"},  // 259 are bytes and ends of text
     {"data.random.samples", 0, 0, 1e9, "samples"},

@@ -129,8 +129,6 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"data.random.samples = 10", "data.random.symbols = 0"}},
       {{"data.random.samples=10", "data.random.symbols=5", "model.family=ENCODER"},
        {"data.random.samples = 10", "data.path = \"text\""}},
-      {{"data.format=BYTES", "data.tokenizer=CHARACTER"},
-       {"data.format = BYTES", "data.tokenizer = CHARACTER", "set data.tokenizer: BYTE"}},
       {{"data.tokenizer=GPT2_BPE"},
        {"data.tokenizer = GPT2_BPE", "data.tokenizer_path = \"\"", "vocab.json"}},
       {{"data.tokenizer_path=gpt2"}, {"data.tokenizer_path = \"gpt2\"", "data.tokenizer = BYTE"}},

@@ -111,11 +111,6 @@ constexpr ValidityRule kValidityRules[] = {
     {"data.random.samples", "data.path",
      [](const JobConfig& c) { return c.data().random().samples() > 0 && !c.data().path().empty(); },
      "random tokens take the place of text: leave one of the two out"},
-    {"data.format", "data.tokenizer",
-     [](const JobConfig& c) {
-       return c.data().format() == DataConfig::BYTES && c.data().tokenizer() != DataConfig::BYTE;
-     },
-     "only data.tokenizer: BYTE reads bytes that are not UTF-8; set data.tokenizer: BYTE"},
     {"data.tokenizer", "data.tokenizer_path",
      [](const JobConfig& c) {
        return c.data().tokenizer() == DataConfig::GPT2_BPE && c.data().tokenizer_path().empty();

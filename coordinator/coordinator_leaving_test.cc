@@ -266,7 +266,7 @@ TEST_F(CoordinatorLeavingTest, WhoIsNeededAfterAllWhenAnotherIsLostIsToBeReplace
   EXPECT_TRUE(reply.replace());
 }
 
-// The other worker turns out to be lost, and the job keeps running: nobody else computes.
+// The other worker turns out to be lost, and the job keeps running.
 TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
   Begin(Options(1, 2));
   Node(3).said.set_leaving(true);
@@ -275,8 +275,9 @@ TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
   Lose(2);
   Settle();
   EXPECT_TRUE(Node(3).left);
-  EXPECT_THAT(Notices(),
-              HasSubstr("worker 3 (host, pid 3) has left; waiting for a replacement to join"));
+  EXPECT_THAT(
+      Notices(),
+      HasSubstr("worker 3 (host, pid 3) has left; the job waits for another one in its place"));
 }
 
 // It holds nothing, so no node needs it. But the only other server may be lost already.

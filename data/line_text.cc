@@ -144,7 +144,7 @@ absl::Status ForEachLine(const TextSource& source, TextForm form,
     if (HoldsDocuments(file.path, source.rules())) {
       return absl::InvalidArgumentError(absl::StrCat(
           file.path, " holds JSON lines, which are running text; with this model.family lines are ",
-          Layout(form), ": convert the file, or set data.format: TEXT"));
+          Layout(form), ": convert the file"));
     }
     LineCutter cutter(form, take);
     // Pieces may split lines: LineCutter assembles them.

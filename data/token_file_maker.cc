@@ -24,9 +24,9 @@
 #include "base/files/file_writer.h"
 #include "base/status_macros.h"
 #include "data/line_text.h"
+#include "data/source/text_source.h"
 #include "data/text/gpt2_files.h"
 #include "data/text/sentencepiece_files.h"
-#include "data/source/text_source.h"
 #include "data/text/tokenizer.h"
 #include "data/token_file.h"
 #include "data/token_lines.h"
@@ -44,12 +44,8 @@ constexpr uint64_t kTokensAlignBytes = 64;
 constexpr uint64_t kTextRules = 4;
 
 uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
-  const uint64_t parts[] = {text.Key(),
-                            static_cast<uint64_t>(config.tokenizer()),
-                            static_cast<uint64_t>(text.rules().format),
-                            static_cast<uint64_t>(form),
-                            kTokenFileVersion,
-                            kTextRules};
+  const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),
+                            static_cast<uint64_t>(form), kTokenFileVersion, kTextRules};
   return XXH3_64bits(parts, sizeof(parts));
 }
 

@@ -87,7 +87,7 @@ TEST_F(CommandsTest, NewWritesAJobFileThatTrains) {
               ContainsRegex("text: 1 file, [0-9,]+ bytes, [0-9,]+ tokens; 20 steps"));
   ExpectErrorLine(Run(create), {Path("mine.textproto") + " exists", "--out"});
   Write("table.csv", "id,text\n1,x\n");
-  ExpectErrorLine(Run({"new", "other", "--data", Path("table.csv")}), {"CSV", "data.format"});
+  ExpectErrorLine(Run({"new", "other", "--data", Path("table.csv")}), {"CSV", "FILE.jsonl"});
 }
 
 TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {

@@ -60,7 +60,7 @@ bool EndsWith(std::string_view name, std::string_view ending) {
   return absl::EndsWithIgnoreCase({name.data(), name.size()}, {ending.data(), ending.size()});
 }
 
-constexpr char kReadAnyway[] = ", or set data.format";
+constexpr char kReadAnyway[] = ", or rename it to FILE.txt to train on the ";
 
 absl::Status CheckIsText(std::string_view front, const std::string& path) {
   for (const BinaryFormat& format : kBinaryFormats) {
@@ -77,19 +77,18 @@ absl::Status CheckIsPlain(std::string_view front, std::string_view name, const s
   if (EndsWith(name, ".csv")) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " is a CSV table: convert it to JSON lines with a field \"text\" (FILE.jsonl)",
-        kReadAnyway, ": TEXT to train on the table as it is"));
+        kReadAnyway, "table as it is"));
   }
   if (LooksLikeJsonLines(front)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds JSON lines under another name: rename it to FILE.jsonl", kReadAnyway,
-        ": JSONL to read their field \"text\", or TEXT to train on the JSON"));
+        path,
+        " holds JSON lines under another name: rename it to FILE.jsonl, which reads their "
+        "field \"text\""));
   }
   if (EndsWith(name, ".json")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     " is a JSON document: convert it to JSON lines (`jq -c '.[]' FILE.json "
-                     ">FILE.jsonl`)",
-                     kReadAnyway, ": TEXT to train on the JSON"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " is a JSON document: convert it to JSON lines (`jq -c '.[]' FILE.json >FILE.jsonl`)",
+        kReadAnyway, "JSON as it is"));
   }
   return absl::OkStatus();
 }
@@ -114,10 +113,9 @@ class CheckedReader final : public TextReader {
     const std::string_view read(out.data(), held + got);
     const size_t nul = read.find('\0');
     if (nul != read.npos) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path_, " has a NUL byte at offset ", offset_bytes_ + nul,
-          ", so it is not text: move it out of data.path, or set data.format: BYTES to train on "
-          "any bytes"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, " has a NUL byte at offset ", offset_bytes_ + nul,
+                       ", so it is not text: move it out of data.path, or remove the byte"));
     }
     offset_bytes_ += read.size();
     return read.size();
@@ -153,9 +151,6 @@ std::string_view Uncompressed(std::string_view name) {
 
 TextRules TextRulesOf(const DataConfig& config) {
   TextRules rules;
-  if (config.format() == DataConfig::TEXT) rules.format = TextFormat::kText;
-  if (config.format() == DataConfig::JSONL) rules.format = TextFormat::kJsonLines;
-  if (config.format() == DataConfig::BYTES) rules.format = TextFormat::kBytes;
   if (config.tokenizer() == DataConfig::GPT2_BPE) rules.document_end = "<|endoftext|>";
   return rules;
 }
@@ -163,7 +158,7 @@ TextRules TextRulesOf(const DataConfig& config) {
 bool IsCompressedName(std::string_view name) { return Uncompressed(name) != name; }
 
 bool HoldsDocuments(const std::string& path, const TextRules& rules) {
-  if (rules.format != TextFormat::kAuto) return rules.format == TextFormat::kJsonLines;
+  if (rules.format == TextFormat::kBytes) return false;
   const std::string_view name = Uncompressed(path);
   return EndsWith(name, ".jsonl") || EndsWith(name, ".ndjson");
 }
@@ -178,7 +173,7 @@ absl::StatusOr<std::unique_ptr<TextReader>> OpenText(const std::string& path,
   RETURN_IF_ERROR(CheckIsText(front, path));
   ASSIGN_OR_RETURN(const size_t start, TextStart(front, path));
   const bool documents = HoldsDocuments(path, rules);
-  if (rules.format == TextFormat::kAuto && !documents) {
+  if (!documents) {
     RETURN_IF_ERROR(CheckIsPlain(std::string_view(front).substr(start), Uncompressed(path), path));
   }
   std::unique_ptr<TextReader> text =

@@ -17,8 +17,8 @@ namespace tug {
 
 class DataConfig;
 
-// data.format (proto/job.proto).
-enum class TextFormat { kAuto, kText, kJsonLines, kBytes };
+// How a file becomes text: kAuto by its name and first bytes, kBytes as it is.
+enum class TextFormat { kAuto, kBytes };
 
 // How files become text.
 struct TextRules {
@@ -27,7 +27,7 @@ struct TextRules {
   std::string document_end = "\n\n";
 };
 
-// From data.format; document_end is "<|endoftext|>" for GPT2_BPE, otherwise a blank line.
+// document_end is "<|endoftext|>" for GPT2_BPE, otherwise a blank line.
 TextRules TextRulesOf(const DataConfig& config);
 
 // Whether a file is read as JSON lines, by the rules and its name.
