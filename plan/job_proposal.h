@@ -20,9 +20,10 @@ struct ProposalInput {
 
 // Rules:
 //   tokenizer   BYTE; SENTENCEPIECE, with about 4 bytes a token, from kPiecesFromBytes on
-//   model       the largest of a list that is trained with 20 tokens per parameter within the
-//               time (Hoffmann et al. 2022, at 6 N operations per token), and has at most one
-//               parameter per token of the text
+//   model       the largest of a list that is trained with 10 tokens per parameter within the
+//               time, at 6 N operations per token, and has at most one parameter per token of the
+//               text. Hoffmann et al. 2022 recommend 20 tokens per parameter: a run that is
+//               extended gains more from the larger model.
 //   steps       as many as the time allows, at most kMaxEpochs of the text
 //   processes   two servers and two workers; one of each on one core
 struct JobProposal {
