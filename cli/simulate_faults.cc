@@ -94,8 +94,11 @@ class Summary {
     const std::string violations =
         broken_ == 0 ? "no violation"
                      : absl::StrCat(broken_, broken_ == 1 ? " run" : " runs", " with violations");
-    std::printf("%lu %s, %s, %.0f seeds a minute in %u %s\n", runs_, runs_ == 1 ? "run" : "runs",
-                violations.c_str(), static_cast<double>(runs_) / std::max(minutes, 1e-6), jobs_,
+    const std::string seeds = runs_ == 1
+                                  ? absl::StrCat("seed ", a_.seed)
+                                  : absl::StrCat("seeds ", a_.seed, " to ", a_.seed + runs_ - 1);
+    std::printf("%s: %s, %.0f seeds a minute in %u %s\n", seeds.c_str(), violations.c_str(),
+                static_cast<double>(runs_) / std::max(minutes, 1e-6), jobs_,
                 jobs_ == 1 ? "process" : "processes");
     if (broken_ == 0) return absl::OkStatus();
     return absl::AbortedError(absl::StrCat("an invariant does not hold; see it with: ",
