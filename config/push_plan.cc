@@ -26,7 +26,7 @@ PushPlan PushPlanOf(const JobConfig& config) {
   plan.binds_bf16 = config.train().precision() == TrainConfig::BF16 &&
                     config.comm().pull_format() == CommConfig::BF16 && !local_steps;
   plan.gpu_encodes = HasGpuKernels(config.comm().push_codec().codec_case()) && !plan.worker_clips &&
-                     sync.policy() != SyncConfig::BACKUP;
+                     !SyncModeOf(sync.policy()).skips_steps;
   return plan;
 }
 

@@ -42,6 +42,8 @@ struct SyncMode {
   // Pulled weights may belong to a later step than requested; the worker then skips the steps in
   // between.
   bool skips_steps;
+  // The slowest virtual worker sets the pace of all: at once, or when it is s steps behind.
+  bool waits_for_slowest;
   // The weights of version c stay unchanged until all pushes of clock c have arrived, so workers
   // may read them in the lane's memory.
   bool in_place;
@@ -57,10 +59,10 @@ struct SyncMode {
 };
 
 inline constexpr SyncMode kSyncModes[] = {
-    {SyncConfig::BSP, "bsp", false, false, true},
-    {SyncConfig::SSP, "ssp", true, false, false},
-    {SyncConfig::ASP, "asp", true, false, false},
-    {SyncConfig::BACKUP, "backup", false, true, false},
+    {SyncConfig::BSP, "bsp", false, false, true, true},
+    {SyncConfig::SSP, "ssp", true, false, true, false},
+    {SyncConfig::ASP, "asp", true, false, false, false},
+    {SyncConfig::BACKUP, "backup", false, true, false, false},
 };
 
 // REQUIRES: a policy of the table.
@@ -91,6 +93,12 @@ inline std::optional<uint64_t> StalenessBound(const SyncConfig& sync) {
   if (sync.policy() == SyncConfig::SSP) return sync.staleness();
   if (sync.policy() == SyncConfig::ASP) return kMostLead;
   return std::nullopt;
+}
+
+// Pushes of a clock, one per virtual worker, that an update does not wait for: k in the table
+// above.
+inline uint64_t OmittedPushes(const SyncConfig& sync) {
+  return SyncModeOf(sync.policy()).skips_steps ? sync.backups() : 0;
 }
 
 // Whether a job continues when a node is lost or leaves. External programs (model.external) cannot

@@ -119,10 +119,10 @@ Value MostWaitShare(const MeasuredRun& run) {
 Value StragglerPace(const MeasuredRun& run) {
   const StragglerConfig& straggler = run.config.straggler();
   const ClusterConfig& cluster = run.config.cluster();
-  const SyncConfig::Policy policy = run.config.sync().policy();
   const Value rate = JobStepRate(run);
-  if (Learns(run) || straggler.slowdown() <= 1 || !rate.has_value() || policy == SyncConfig::ASP ||
-      policy == SyncConfig::BACKUP || cluster.workers() != cluster.virtual_workers()) {
+  if (Learns(run) || straggler.slowdown() <= 1 || !rate.has_value() ||
+      !SyncModeOf(run.config.sync().policy()).waits_for_slowest ||
+      cluster.workers() != cluster.virtual_workers()) {
     return std::nullopt;
   }
   for (const WorkerTimes& times : run.figures.workers) {
@@ -380,10 +380,8 @@ std::vector<std::string> MeasureNames() {
 
 double SamplesAt(const JobConfig& config, uint64_t step) {
   double batch = config.train().global_batch();
-  if (config.sync().policy() == SyncConfig::BACKUP && config.cluster().virtual_workers() > 0) {
-    const double all = config.cluster().virtual_workers();
-    batch *= (all - config.sync().backups()) / all;
-  }
+  const double all = config.cluster().virtual_workers();
+  if (all > 0) batch *= (all - static_cast<double>(OmittedPushes(config.sync()))) / all;
   return static_cast<double>(step) * batch * std::max(1u, config.sync().local_steps());
 }
 

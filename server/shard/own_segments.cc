@@ -8,6 +8,7 @@
 #include "base/elapsed.h"
 #include "blocks/view_lanes.h"
 #include "blocks/weights_payload.h"
+#include "config/sync_mode.h"
 #include "server/segments/memory.h"
 
 namespace tug {
@@ -66,7 +67,7 @@ WeightsStore::Options WeightsOptions(const ShardContext& context, std::span<cons
 OwnSegments::OwnSegments(ShardContext& context, bool own_clocks)
     : context_(context),
       own_clocks_(own_clocks),
-      keeps_applied_(context.options.sync.policy() == SyncConfig::BACKUP),
+      keeps_applied_(SyncModeOf(context.options.sync.policy()).skips_steps),
       ids_(OwnedSegments(context.options)),
       optimizer_(MakeLaneOptimizer(context.options.optimizer, context.options.sync)),
       pool_(SumBytes(context, ids_)),

@@ -258,7 +258,7 @@ absl::Status Shard::TakeSegments(Shard* before) {
 
 absl::Status Shard::TakeFrom(Shard* before, absl::Time now) {
   TUG_CHECK(!own_.started());
-  if (context_.options.sync.policy() == SyncConfig::BACKUP) {
+  if (SyncModeOf(context_.options.sync.policy()).skips_steps) {
     return absl::FailedPreconditionError(
         "with sync.policy backup segments stay where they are; use another policy");
   }
