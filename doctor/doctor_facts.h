@@ -77,7 +77,8 @@ absl::StatusOr<HostFacts> HostFactsOf(const nlohmann::json& json);
 
 // Reads the facts of a folder. Creates a temporary file in it.
 FolderFacts ReadFolder(const std::string& path);
-// Reads a text like a job does: a file, or the regular files of a folder (data/source/text_source.h).
+// Reads a text like a job does: a file, or the regular files of a folder
+// (data/source/text_source.h).
 TextFacts ReadText(const std::string& path);
 
 }  // namespace tug

@@ -48,6 +48,7 @@ TEST_F(BundleTest, TrainsOnAHostWithGlibcAlone) {
               AllOf(StartsWith(archive), HasSubstr(" libraries, "), HasSubstr("with glibc 2.")));
   fs::create_directory(Path("root"));
   ASSERT_EQ(Output(RunProgram("/bin/tar", {"-xf", archive, "-C", Path("root")})), "");
+  EXPECT_TRUE(fs::exists(Path("root/tug/share/doc/tug/LICENSE")));
 
   const Process& version = RunThere({"--version"});
   if (version.exit_code() == kNotPermitted) GTEST_SKIP() << "skipped: " << version.err();
