@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -13,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
-#include "base/files/file_writer.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint_folder.h"
 
@@ -26,23 +25,13 @@ std::string PathOf(const std::string& run_dir) {
   return absl::StrCat(WithoutTrailingSlashes(run_dir), "/", kBestFile);
 }
 
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
-  ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
-  RETURN_IF_ERROR(file.Append(text));
-  return file.Finish();
-}
-
 }  // namespace
 
 absl::Status WriteBest(const std::string& run_dir, const BestCheckpoint& best) {
-  const std::string path = PathOf(run_dir), partial = path + ".partial";
   const std::string text = absl::StrFormat(
       "%s loss %.17g\n", FolderPath("checkpoints", best.version, FolderKind::kFinal), best.loss);
-  if (const absl::Status written = WriteWhole(partial, text); !written.ok()) {
-    ::unlink(partial.c_str());
-    return written;
-  }
-  if (std::rename(partial.c_str(), path.c_str()) != 0) return FileError(errno, "write", path);
+  RETURN_IF_ERROR(
+      ReplaceFile(PathOf(run_dir), [&](FileWriter& file) { return file.Append(text); }));
   return SyncFolder(run_dir);
 }
 

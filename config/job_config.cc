@@ -165,19 +165,6 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   FillPushCodecDefaults(config);
 }
 
-// Part of a configuration that defines its identity.
-JobConfig IdentityOf(JobConfig config) {
-  for (const char* path : kNotIdentity) {
-    const auto field = FindField(config, path);
-    TUG_CHECK_OK(field);
-    if (field->IsPresent()) {
-      Message& parent = const_cast<Message&>(*field->message);  // in our own copy
-      parent.GetReflection()->ClearField(&parent, field->field);
-    }
-  }
-  return config;
-}
-
 std::string FirstDifferenceWithin(const Message& one, const Message& other,
                                   const std::string& prefix) {
   for (int i = 0; i < one.GetDescriptor()->field_count(); ++i) {
@@ -204,6 +191,18 @@ std::string FirstDifferenceWithin(const Message& one, const Message& other,
 }
 
 }  // namespace
+
+JobConfig IdentityOf(JobConfig config) {
+  for (const char* path : kNotIdentity) {
+    const auto field = FindField(config, path);
+    TUG_CHECK_OK(field);
+    if (field->IsPresent()) {
+      Message& parent = const_cast<Message&>(*field->message);  // in our own copy
+      parent.GetReflection()->ClearField(&parent, field->field);
+    }
+  }
+  return config;
+}
 
 absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
                                         std::span<const std::string> overrides) {

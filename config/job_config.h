@@ -44,6 +44,10 @@ absl::Status ApplyOverride(JobConfig& config, const std::string& override_text);
 void FillDefaults(JobConfig& config, uint32_t cores);
 void FillDefaults(JobConfig& config);  // with the cores that this process may use
 
+// The fields that define a job's identity: without those that a coordinator fills in, that may
+// differ between the nodes of a job, or that belong to one start of it (trace, watch, security).
+JobConfig IdentityOf(JobConfig config);
+
 // Identity of a configuration with defaults filled in: equal for two nodes that would compute the
 // same job. Excludes data.resolved_*, cluster.lanes_per_server, compute_threads and pin_threads,
 // which may differ between machines, and trace, watch and security.

@@ -91,16 +91,6 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
                    "; go on from the newest checkpoint with: tug train JOB --resume ", run));
 }
 
-absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return FileError(written < 0 ? errno : EIO, "write", path);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<FileDescriptor> OpenToAppend(const std::string& path, int flags) {
   FileDescriptor fd = OpenFile(path, O_RDWR | O_APPEND | flags);
   if (!fd.valid()) return FileError(errno, "open", path);

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
+
+#include "base/status_macros.h"
 
 namespace tug {
 
@@ -21,11 +24,7 @@ absl::StatusOr<FileDescriptor> InMemory(const std::string& text) {
   FileDescriptor fd(memfd_create("tug-input", MFD_CLOEXEC));
   if (!fd.valid() || fchmod(fd.get(), 0600) != 0)
     return FileError(errno, "make", "a file in memory");
-  for (size_t written = 0; written < text.size();) {
-    const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
-    if (n < 0) return FileError(errno, "write", "a file in memory");
-    written += static_cast<size_t>(n);
-  }
+  RETURN_IF_ERROR(WriteAll(fd.get(), "a file in memory", std::as_bytes(std::span(text))));
   lseek(fd.get(), 0, SEEK_SET);
   return fd;
 }

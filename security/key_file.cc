@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -103,20 +104,17 @@ absl::Status NotAKeyFile(const std::string& source, const std::string& why) {
       absl::StrCat(source, " is not a key file: ", why, "; make one with: tug keys FILE"));
 }
 
-absl::Status WriteAll(const std::string& path, const std::string& text) {
+absl::Status WriteNewFile(const std::string& path, const std::string& text) {
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid() && errno == EEXIST) {
     return absl::AlreadyExistsError(
         absl::StrCat(path, " is there already, and keys are never overwritten: name another file"));
   }
   if (!file.valid()) return FileError(errno, "make", path);
-  const bool written =
-      write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      fsync(file.get()) == 0;
-  if (written) return absl::OkStatus();
-  const int error = errno;
-  unlink(path.c_str());
-  return FileError(error, "write", path);
+  absl::Status written = WriteAll(file.get(), path, std::as_bytes(std::span(text)));
+  if (written.ok() && fsync(file.get()) != 0) written = FileError(errno, "write", path);
+  if (!written.ok()) unlink(path.c_str());
+  return written;
 }
 
 }  // namespace
@@ -179,13 +177,13 @@ absl::StatusOr<JobKeys> ReadKeyFile(const std::string& path) {
 }
 
 absl::Status WriteNewKeyFile(const std::string& path, const JobKeys& keys) {
-  return WriteAll(path, KeyFileText(keys));
+  return WriteNewFile(path, KeyFileText(keys));
 }
 
 absl::Status ReplaceKeyFile(const std::string& path, const JobKeys& keys) {
   const std::string fresh = path + ".new";
   unlink(fresh.c_str());  // left by a process that was killed
-  RETURN_IF_ERROR(WriteAll(fresh, KeyFileText(keys)));
+  RETURN_IF_ERROR(WriteNewFile(fresh, KeyFileText(keys)));
   if (std::rename(fresh.c_str(), path.c_str()) == 0) return absl::OkStatus();
   const int error = errno;
   unlink(fresh.c_str());

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -45,6 +46,36 @@ absl::Status FileError(int error_number, const std::string& action, const std::s
     default:
       return absl::InternalError(absl::StrCat(what, "check the disk and the path"));
   }
+}
+
+namespace {
+
+// `write`: writes some of the bytes and returns their number, or -1 with errno set.
+absl::Status WriteInParts(const std::string& path, std::span<const std::byte> bytes,
+                          absl::FunctionRef<ssize_t(std::span<const std::byte>)> write) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return FileError(written < 0 ? errno : EIO, "write", path);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte> bytes) {
+  return WriteInParts(path, bytes, [&](std::span<const std::byte> rest) {
+    return ::write(fd, rest.data(), rest.size());
+  });
+}
+
+absl::Status WriteAllAt(int fd, const std::string& path, uint64_t offset_bytes,
+                        std::span<const std::byte> bytes) {
+  return WriteInParts(path, bytes, [&](std::span<const std::byte> rest) {
+    const uint64_t done = bytes.size() - rest.size();
+    return ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(offset_bytes + done));
+  });
 }
 
 FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode) {

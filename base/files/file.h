@@ -5,8 +5,10 @@
 // Basic file operations, with errors that name the file and the remedy. See also
 // base/files/file_writer.h (durable writing) and base/files/mapped_file.h (reading in place).
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,12 @@ absl::StatusOr<FileDescriptor> OpenForReading(const std::string& path);
 
 // Contents of a file. Errors: those of FileError; RESOURCE_EXHAUSTED if larger than `limit_bytes`.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t limit_bytes);
+
+// Writes all bytes at the descriptor's position, or at `offset_bytes`. `path`: named in errors.
+// Errors: those of FileError.
+absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte> bytes);
+absl::Status WriteAllAt(int fd, const std::string& path, uint64_t offset_bytes,
+                        std::span<const std::byte> bytes);
 
 // Absolute form of `path`, relative to the current folder, without "." and trailing slashes. ".."
 // after a symbolic link resolves to the parent of the link's target, as in the kernel. Other links

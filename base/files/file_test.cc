@@ -12,6 +12,7 @@
 
 #include "base/files/file_writer.h"
 #include "base/files/mapped_file.h"
+#include "base/files/replace_file.h"
 #include "base/files/test_folder.h"
 #include "gtest/gtest.h"
 
@@ -118,6 +119,21 @@ TEST(File, AFileThatIsTooLargeNamesTheLimit) {
   EXPECT_EQ(status.message(),
             "cannot write a/b: File too large; raise `ulimit -f`, or choose a folder on another "
             "disk");
+}
+
+TEST(ReplaceFile, KeepsTheOldContentsIfTheNewOnesFail) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/a";
+  ASSERT_TRUE(WriteFile(path, "old").ok());
+  const absl::Status failed = ReplaceFile(path, [](FileWriter& file) {
+    const absl::Status written = file.Append("new");
+    return written.ok() ? absl::AbortedError("stopped") : written;
+  });
+  EXPECT_EQ(failed, absl::AbortedError("stopped"));
+  EXPECT_EQ(*ReadWholeFile(path, 100), "old");
+  EXPECT_EQ(*NamesInFolder(folder.path()), std::vector<std::string>{"a"});
+  ASSERT_TRUE(ReplaceFile(path, [](FileWriter& file) { return file.Append("new"); }).ok());
+  EXPECT_EQ(*ReadWholeFile(path, 100), "new");
 }
 
 TEST(MappedFile, OpensAnEmptyFileAndMoves) {

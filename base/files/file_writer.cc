@@ -47,7 +47,7 @@ absl::Status FileWriter::Append(std::span<const std::byte> bytes) {
   XXH3_64bits_update(hash_->state, bytes.data(), bytes.size());
   size_bytes_ += bytes.size();
   if (gathered_.size() + bytes.size() > kGatherBytes) RETURN_IF_ERROR(Flush());
-  if (bytes.size() >= kGatherBytes) return WriteAll(bytes);
+  if (bytes.size() >= kGatherBytes) return WriteAll(fd_.get(), path_, bytes);
   gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
   return absl::OkStatus();
 }
@@ -55,20 +55,17 @@ absl::Status FileWriter::Append(std::span<const std::byte> bytes) {
 absl::Status FileWriter::Overwrite(uint64_t offset_bytes, std::span<const std::byte> bytes) {
   RETURN_IF_ERROR(Flush());
   TUG_CHECK_LE(offset_bytes + bytes.size(), size_bytes_);
-  while (!bytes.empty()) {
-    const ssize_t put =
-        ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_bytes));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return FileError(errno, "write", path_);
-    bytes = bytes.subspan(static_cast<size_t>(put));
-    offset_bytes += static_cast<uint64_t>(put);
-  }
-  return absl::OkStatus();
+  return WriteAllAt(fd_.get(), path_, offset_bytes, bytes);
 }
 
 absl::Status FileWriter::Finish() {
   RETURN_IF_ERROR(Flush());
   if (::fsync(fd_.get()) != 0) return FileError(errno, "sync", path_);
+  return Close();
+}
+
+absl::Status FileWriter::Close() {
+  RETURN_IF_ERROR(Flush());
   FileDescriptor closed;
   std::swap(closed, fd_);
   return absl::OkStatus();
@@ -77,18 +74,8 @@ absl::Status FileWriter::Finish() {
 uint64_t FileWriter::xxh3() const { return XXH3_64bits_digest(hash_->state); }
 
 absl::Status FileWriter::Flush() {
-  RETURN_IF_ERROR(WriteAll(gathered_));
+  RETURN_IF_ERROR(WriteAll(fd_.get(), path_, gathered_));
   gathered_.clear();
-  return absl::OkStatus();
-}
-
-absl::Status FileWriter::WriteAll(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return FileError(errno, "write", path_);
-    bytes = bytes.subspan(static_cast<size_t>(put));
-  }
   return absl::OkStatus();
 }
 

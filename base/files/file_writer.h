@@ -40,8 +40,9 @@ class FileWriter {
   // Overwrites bytes already appended (a header known only at the end). Does not affect xxh3().
   absl::Status Overwrite(uint64_t offset_bytes, std::span<const std::byte> bytes);
 
-  // Writes buffered bytes, syncs and closes.
+  // Writes buffered bytes, syncs and closes; Close does not sync.
   absl::Status Finish();
+  absl::Status Close();
 
   const std::string& path() const { return path_; }
   // Bytes appended so far.
@@ -53,7 +54,6 @@ class FileWriter {
   struct Hash;
   FileWriter(std::string path, FileDescriptor fd);
   absl::Status Flush();
-  absl::Status WriteAll(std::span<const std::byte> bytes);
 
   std::string path_;
   FileDescriptor fd_;

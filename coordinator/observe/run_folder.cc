@@ -3,15 +3,14 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "base/files/file_limit.h"
 #include "base/files/file_lock.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "coordinator/utf8_check.h"
 
@@ -104,28 +103,6 @@ absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
   if (!wanted.empty()) RETURN_IF_ERROR(CheckHoldsNoRun(folder.path, wanted));
   owned.made = folder.made;
   return owned;
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  std::ofstream file;
-  OpenWithReserve([&] {
-    errno = 0;
-    file.open(partial, std::ios::binary | std::ios::trunc);
-    return !file.is_open() && errno == EMFILE;
-  });
-  file << text;
-  file.close();
-  if (!file) {
-    const int error_number = errno == 0 ? EIO : errno;
-    std::error_code ignored;
-    fs::remove(partial, ignored);
-    return FileError(error_number, "write", path);
-  }
-  std::error_code error;
-  fs::rename(partial, path, error);
-  if (error) return FileError(error.value(), "write", path);
-  return absl::OkStatus();
 }
 
 absl::Status WriteCoordinatorAddress(const std::string& run_dir, const CoordinatorAddress& at) {

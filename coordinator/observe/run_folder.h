@@ -62,9 +62,6 @@ absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path);
 absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
                                                      const std::string& name);
 
-// Writes a small file atomically: to a temporary file next to it, then renamed.
-absl::Status WriteFile(const std::string& path, const std::string& text);
-
 // Address of the coordinator that runs, or last ran, in a run folder. Another job's coordinator may
 // have the address now.
 struct CoordinatorAddress {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/observe/run_folder.h"
+#include "base/files/replace_file.h"
 
 #include <filesystem>
 #include <fstream>

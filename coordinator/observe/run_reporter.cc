@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/observe/run_folder.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/files/file.h"
 #include "base/files/file_limit.h"
+#include "base/files/replace_file.h"
 #include "base/log.h"
 #include "base/net/host_name.h"
 #include "base/standard_error.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "blocks/job_blocks.h"
 #include "checkpoint/best_checkpoint.h"

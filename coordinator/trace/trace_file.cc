@@ -2,15 +2,13 @@
 #include "coordinator/trace/trace_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/files/file.h"
 #include "base/files/file_writer.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "coordinator/trace/blame.h"
 #include "coordinator/trace/trace_layout.h"
@@ -235,19 +233,10 @@ std::string JsonString(std::string_view text) {
 absl::Status WriteTraceFile(const std::string& path, const JobTrace& trace,
                             const std::vector<StepFigures>& figures,
                             const std::vector<StepPath>& paths) {
-  const std::string partial = path + ".partial";
   const TraceLayout layout = LayOut(trace);
-  const auto write = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(partial));
-    RETURN_IF_ERROR(TraceWriter(file, trace, layout).Write(figures, paths));
-    return file.Finish();
-  };
-  absl::Status written = write();
-  std::error_code error;
-  if (written.ok()) std::filesystem::rename(partial, path, error);
-  if (error) written = FileError(error.value(), "write", path);
-  if (!written.ok()) std::filesystem::remove(partial, error);
-  return written;
+  return ReplaceFile(path, [&](FileWriter& file) {
+    return TraceWriter(file, trace, layout).Write(figures, paths);
+  });
 }
 
 }  // namespace tug

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/files/replace_file.h"
 #include "config/job_config.h"
-#include "coordinator/observe/run_folder.h"
 #include "experiment/explain/what_if_prediction.h"
 #include "experiment/explain/what_if_score.h"
 #include "gmock/gmock.h"

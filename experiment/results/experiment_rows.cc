@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
@@ -29,17 +30,6 @@ std::string TextOf(const OrderedJson& json, const char* name) {
 uint64_t NumberOf(const OrderedJson& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
-absl::Status WriteAt(int fd, const std::string& bytes, uint64_t offset, const std::string& path) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote =
-        pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return FileError(errno, "write", path);
-    done += static_cast<size_t>(wrote);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -137,7 +127,7 @@ absl::StatusOr<uint64_t> AppendRow(const std::string& path, uint64_t whole_bytes
     return FileError(errno, "cut off the end of", path);
   }
   const std::string line = RowLine(row) + "\n";
-  RETURN_IF_ERROR(WriteAt(file.get(), line, whole_bytes, path));
+  RETURN_IF_ERROR(WriteAllAt(file.get(), path, whole_bytes, std::as_bytes(std::span(line))));
   if (fsync(file.get()) != 0) return FileError(errno, "sync", path);
   if (whole_bytes == 0) {
     const std::string folder = std::filesystem::path(path).parent_path().string();

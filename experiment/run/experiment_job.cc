@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpu/cpu_affinity.h"
 #include "base/files/file.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "config/job_config.h"
 #include "config/placement_mode.h"

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "base/cpu/cpu_affinity.h"
 #include "base/files/file.h"
+#include "base/files/replace_file.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "coordinator/observe/run_folder.h"

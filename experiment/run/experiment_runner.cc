@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "base/files/file.h"
 #include "base/files/file_lock.h"
+#include "base/files/replace_file.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"

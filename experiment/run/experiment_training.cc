@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/files/replace_file.h"
 #include "base/files/text_file.h"
 #include "base/status_macros.h"
 #include "config/job_config.h"
-#include "coordinator/observe/run_folder.h"
 #include "experiment/training_text.h"
 
 namespace tug {

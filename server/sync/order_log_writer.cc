@@ -20,16 +20,6 @@
 namespace tug {
 namespace {
 
-absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return FileError(written < 0 ? errno : EIO, "write", path);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 template <typename T>
 std::span<const std::byte> BytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
