@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/text/gpt2_words.h"
 
-#include <unicode/uchar.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
@@ -15,13 +15,27 @@ namespace {
 enum class Class { kSpace, kLetter, kNumber, kOther };
 
 // Class of a code point, by Unicode's general category (\p{L}, \p{N}) and its White_Space property
-// (\s).
+// (\s): the separators and six control characters.
 Class ClassOf(char32_t c) {
-  const auto point = static_cast<UChar32>(c);
-  if (u_isUWhiteSpace(point)) return Class::kSpace;
-  const uint32_t category = U_MASK(u_charType(point));
-  if ((category & U_GC_L_MASK) != 0) return Class::kLetter;
-  return (category & U_GC_N_MASK) != 0 ? Class::kNumber : Class::kOther;
+  if ((c >= U'\t' && c <= U'\r') || c == U'\x85') return Class::kSpace;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return Class::kSpace;
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return Class::kLetter;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return Class::kNumber;
+    default:
+      return Class::kOther;
+  }
 }
 
 struct Symbol {
