@@ -18,6 +18,7 @@
 #include "coordinator/observe/run_folder.h"
 #include "coordinator/service/daemon.h"
 #include "launch/job_security.h"
+#include "launch/job_source.h"
 #include "launch/local_budget.h"
 #include "launch/rank_environment.h"
 #include "launch/route.h"
@@ -101,21 +102,20 @@ absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::s
 }
 
 // Reads the job file and options of a new job.
-absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
+absl::Status ReadNewJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
   if (command.job.job_file.empty()) {
     return absl::InvalidArgumentError(
         "which job? name a job file, or the run folder of a job whose coordinator has died, with "
         "--take-up RUN");
   }
-  const std::string& file = command.job.job_file;
-  ASSIGN_OR_RETURN(const std::string text, ReadJobFile(file));
+  ASSIGN_OR_RETURN(const JobSource job, ReadJob(command.job));
   std::vector<std::string> overrides = command.job.Overrides();
-  ASSIGN_OR_RETURN(const SecurityConfig::Mode written, WrittenMode(text, file, overrides));
+  ASSIGN_OR_RETURN(const SecurityConfig::Mode written, WrittenMode(job.text, job.name, overrides));
   // The user's keys determine the mode if the job does not set it.
   if (written == SecurityConfig::MODE_DEFAULT) {
     overrides.push_back(ModeOverride({.mode = options.keys.mode, .keys = {}}));
   }
-  ASSIGN_OR_RETURN(options.config, ParseJobConfig(text, file, overrides));
+  ASSIGN_OR_RETURN(options.config, ParseJobConfig(job.text, job.name, overrides));
   ASSIGN_OR_RETURN(options.listen, ListenAddress(command, options.note));
   options.run_dir = command.job.run_dir;
   options.resume = command.job.resume;
@@ -143,7 +143,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   options.keep_keys = command.keep_keys || (command.keys.path.empty() && HasKeys(options.take_up));
   ASSIGN_OR_RETURN(options.keys, command.keys.Read(options.take_up));
   if (options.take_up.empty()) {
-    RETURN_IF_ERROR(ReadJob(command, options));
+    RETURN_IF_ERROR(ReadNewJob(command, options));
   } else {
     options.predict_steps = Predict;  // if the job asks for it
   }

@@ -75,8 +75,7 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
                   "cluster.virtual_workers=2\n"
                   "  tug train --resume runs/job-1\n"
                   "  tug train job.textproto --trace --trace-steps 5..14\n"
-                  "  tug train job.textproto --init-from gpt2 --set data.tokenizer=GPT2_BPE --set "
-                  "data.tokenizer_path=gpt2");
+                  "  tug train job.textproto --init-from gpt2");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Train(*arguments); }; });
 }
 

@@ -210,7 +210,7 @@ absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
   return ParseJobConfig(text, path, overrides);
 }
 
-absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::string& source,
+absl::StatusOr<JobConfig> ParseJobFields(const std::string& text, const std::string& source,
                                          std::span<const std::string> overrides) {
   JobConfig config;
   RETURN_IF_ERROR(ParseTextProto(text, source, config));
@@ -218,6 +218,12 @@ absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::str
     RETURN_IF_ERROR(ApplyOverride(config, override_text));
   }
   RETURN_IF_ERROR(RefuseResolved(config));
+  return config;
+}
+
+absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::string& source,
+                                         std::span<const std::string> overrides) {
+  ASSIGN_OR_RETURN(JobConfig config, ParseJobFields(text, source, overrides));
   FillDefaults(config);
   RETURN_IF_ERROR(Validate(config));
   return config;

@@ -37,6 +37,11 @@ absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
 absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::string& source,
                                          std::span<const std::string> overrides);
 
+// The fields that a job file and its overrides set, without defaults and checks of their values.
+// Errors: INVALID_ARGUMENT as ParseJobConfig, for text that is no job file.
+absl::StatusOr<JobConfig> ParseJobFields(const std::string& text, const std::string& source,
+                                         std::span<const std::string> overrides);
+
 // Applies one "path.to.field=value".
 absl::Status ApplyOverride(JobConfig& config, const std::string& override_text);
 

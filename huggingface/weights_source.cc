@@ -8,8 +8,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "config/field_path.h"
+#include "config/job_config.h"
 #include "data/sampler.h"
 #include "data/text/gpt2_files.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -29,6 +31,28 @@ constexpr const char* kFields[] = {
     "model.width",  "model.heads",     "model.mlp_width",  "model.context",
     "model.bias",   "model.tied_head", "model.vocabulary", "model.classes",
 };
+
+constexpr const char* kTokenizerFields[] = {
+    "data.tokenizer",
+    "data.tokenizer_path",
+    "data.pieces",
+};
+
+// Adds "path=value", the value of `there`, if `given` does not set the field and `here`, the same
+// with defaults, has another one.
+void AddOverride(const std::string& path, const JobConfig& there, const JobConfig& given,
+                 const JobConfig& here, std::vector<std::string>& overrides) {
+  const auto theirs = FindField(there, path), set = FindField(given, path),
+             ours = FindField(here, path);
+  TUG_CHECK(theirs.ok() && set.ok() && ours.ok()) << path;
+  if (set->IsPresent() || theirs->Text() == ours->Text()) return;
+  const google::protobuf::FieldDescriptor* field = theirs->field;
+  const bool is_string = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING;
+  overrides.push_back(
+      absl::StrCat(path, "=",
+                   is_string ? theirs->message->GetReflection()->GetString(*theirs->message, field)
+                             : theirs->Text()));
+}
 
 // Flags such as " --set model.layers=12" that change `here` to `there` in every field that differs.
 absl::StatusOr<std::string> SetFlags(const JobConfig& there, const JobConfig& here) {
@@ -117,6 +141,33 @@ absl::StatusOr<WeightsSource> WeightsSource::Open(const std::string& path) {
   }
   ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(found->folder));
   return WeightsSource(found->folder, std::move(reader));
+}
+
+std::vector<std::string> WeightsSource::ShapeOverrides(const JobConfig& given) const {
+  const auto* gpt2 = std::get_if<Gpt2Weights>(&source_);
+  JobConfig there;
+  if (gpt2 != nullptr) {
+    *there.mutable_model() = gpt2->config();
+    there.mutable_data()->set_tokenizer(DataConfig::BYTE);
+    std::error_code error;
+    if (std::filesystem::exists(Gpt2FilesIn(path_)[0], error)) {
+      there.mutable_data()->set_tokenizer(DataConfig::GPT2_BPE);
+      there.mutable_data()->set_tokenizer_path(path_);
+    }
+  } else {
+    there = std::get<CheckpointReader>(source_).manifest().config();
+  }
+  FillDefaults(there);
+  JobConfig here = given;
+  FillDefaults(here);
+  std::vector<std::string> overrides;
+  for (const char* path : kFields) AddOverride(path, there, given, here, overrides);
+  const bool adopts_tokenizer = HasText(given.data()) && HasText(there.data()) &&
+                                given.data().tokenizer() == DataConfig::TOKENIZER_DEFAULT &&
+                                given.data().tokenizer_path().empty();
+  if (!adopts_tokenizer) return overrides;
+  for (const char* path : kTokenizerFields) AddOverride(path, there, given, here, overrides);
+  return overrides;
 }
 
 absl::Status WeightsSource::TakeTokenizer(DataConfig& data) const {

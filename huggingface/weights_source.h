@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,11 @@ class WeightsSource {
 
   // Folder with the weights; for a run, that of its newest checkpoint at the time of Open.
   const std::string& path() const { return path_; }
+
+  // "path=value" for each field of the model's shape that a job leaves unset and whose default is
+  // not the value here; also for the tokenizer, if the job has text and names none. `given`: the
+  // job without defaults.
+  std::vector<std::string> ShapeOverrides(const JobConfig& given) const;
 
   // Copies the resolved tokenizer of a checkpoint to `data`, so that tokens keep their meaning.
   // Call before the job's text is read. Errors: FAILED_PRECONDITION for another kind of tokenizer,

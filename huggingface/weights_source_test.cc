@@ -28,7 +28,10 @@ namespace tug {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 
 namespace fs = std::filesystem;
@@ -100,6 +103,35 @@ TEST_F(HuggingFaceTest, AnotherModelGivesTheFlagsToSet) {
   job = TinyJob();
   job.mutable_data()->set_resolved_symbols(300);
   EXPECT_THAT(ErrorOfCheck(kTiny, job), AllOf(HasSubstr("258 symbols"), HasSubstr("300")));
+}
+
+TEST_F(HuggingFaceTest, GivesItsShapeToFieldsThatAJobLeavesUnset) {
+  const auto tiny = WeightsSource::Open(kTiny);
+  ASSERT_TRUE(tiny.ok()) << tiny.status();
+  JobConfig job;
+  job.mutable_data()->set_path("text");
+  EXPECT_THAT(tiny->ShapeOverrides(job),
+              ElementsAre("model.layers=2", "model.width=24", "model.heads=3", "model.mlp_width=40",
+                          "model.context=32", "model.vocabulary=258"));
+  job.mutable_model()->set_layers(3);
+  EXPECT_THAT(tiny->ShapeOverrides(job), Not(Contains(HasSubstr("layers"))));
+
+  const std::string folder = Path("with_tokenizer");
+  fs::copy(kTiny, folder);
+  fs::copy("data/testdata/gpt2", folder);
+  const auto whole = WeightsSource::Open(folder);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(whole->ShapeOverrides(job),
+              IsSupersetOf({"data.tokenizer=GPT2_BPE", "data.tokenizer_path=" + folder}));
+  job.mutable_data()->set_tokenizer(DataConfig::BYTE);
+  EXPECT_THAT(whole->ShapeOverrides(job), Not(Contains(HasSubstr("tokenizer"))));
+
+  JobConfig trained = TinyJob();
+  trained.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
+  const auto checkpoint = WeightsSource::Open(WriteCheckpoint(trained));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_THAT(checkpoint->ShapeOverrides(JobConfig()),
+              IsSupersetOf({"model.width=24", "data.tokenizer=CHARACTER"}));
 }
 
 TEST_F(HuggingFaceTest, TakesTheFirstPositionsForAJobWithLessContext) {

@@ -17,7 +17,9 @@ struct JobSource {
 
 // Reads the job file; without one, the job that --resume continues, with every setting of its
 // checkpoint except what a coordinator and the machine determine, and trace, keys and mode of
-// security. Errors: INVALID_ARGUMENT without either; those of ReadJobFile and FindCheckpoint.
+// security. With train.init_from, fields of the model's shape that the job leaves unset are those
+// of the weights (huggingface/weights_source.h); if these cannot be read here, the coordinator
+// reports why. Errors: INVALID_ARGUMENT without either; those of ReadJobFile and FindCheckpoint.
 absl::StatusOr<JobSource> ReadJob(const JobArguments& arguments);
 
 }  // namespace tug
