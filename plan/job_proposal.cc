@@ -106,8 +106,8 @@ std::string JobFileText(const JobProposal& p) {
                       p.global_batch, p.context, p.epochs, p.input.minutes,
                       JobProposal::kCoreFlops / 1e9, p.steps, p.global_batch, p.eval_interval),
       absl::StrFormat("# AdamW. The rate rises during the first steps, then falls along a "
-                      "cosine.\noptimizer { learning_rate: %g warmup_steps: %d }\n\n",
-                      p.learning_rate, p.steps / 20),
+                      "cosine.\noptimizer { learning_rate: %g }\n\n",
+                      p.learning_rate),
       absl::StrFormat("# Checkpoints, in runs/NAME-1/checkpoints: tug train --resume continues "
                       "from the last one.\ncheckpoint { interval: %d }\n",
                       p.eval_interval));

@@ -2,6 +2,7 @@
 #include "plan/job_proposal.h"
 
 #include <string>
+#include <vector>
 
 #include "config/job_config.h"
 #include "gmock/gmock.h"
@@ -56,6 +57,9 @@ TEST(JobProposal, WritesValidJobFile) {
       EXPECT_EQ(config->data().path(), "/data/\"my\" text");
       EXPECT_EQ(config->train().steps(), proposal.steps);
       EXPECT_EQ(config->model().width(), proposal.width);
+      const auto smoke = ParseJobConfig(JobFileText(proposal), "mine",
+                                        std::vector<std::string>{"train.steps=100"});
+      EXPECT_TRUE(smoke.ok()) << smoke.status();
     }
   }
   EXPECT_THAT(JobFileText(Propose(1'100'000, 2)), HasSubstr("sized for 10 minutes"));
