@@ -86,17 +86,15 @@ struct Completed {
 };
 
 void AppendCompletion(const CLI::App& app, const std::string& path, Completed& completed) {
-  std::vector<std::string> commands, options, taking;
-  for (const CLI::App* command : CommandsOf(app)) commands.push_back(command->get_name());
+  std::vector<std::string> taking;
   for (const CLI::Option* option : OptionsOf(app)) {
     for (const std::string& name : option->get_lnames()) {
-      options.push_back(absl::StrCat("--", name));
-      if (option->get_expected_max() > 0) taking.push_back(options.back());
+      if (option->get_expected_max() > 0) taking.push_back("--" + name);
     }
   }
   absl::StrAppend(&completed.cases, "    ", Quoted(path),
-                  ") commands=", Quoted(absl::StrJoin(commands, " ")),
-                  " options=", Quoted(absl::StrJoin(options, " ")),
+                  ") commands=", Quoted(absl::StrJoin(CommandNames(app), " ")),
+                  " options=", Quoted(absl::StrJoin(OptionNames(app), " ")),
                   " taking=", Quoted(absl::StrJoin(taking, " ")), " ;;\n");
   for (const CLI::App* command : CommandsOf(app)) {
     const std::string name = absl::StrCat(path, " ", command->get_name());
@@ -106,6 +104,26 @@ void AppendCompletion(const CLI::App& app, const std::string& path, Completed& c
 }
 
 }  // namespace
+
+const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
+  const auto found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : CommandsOf(app)) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : OptionsOf(app)) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
 
 std::string ManPage(const CLI::App& app, const std::string& version) {
   std::string page = absl::StrCat(

@@ -3,12 +3,19 @@
 #define TUG_CLI_COMMAND_TREE_H_
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
 }  // namespace CLI
 
 namespace tug {
+
+// The command with this name directly below `app`, a hidden one too; null if there is none.
+const CLI::App* FindCommand(const CLI::App& app, const std::string& name);
+// Names of the commands directly below `app`, and of its options ("--set"); not of hidden ones.
+std::vector<std::string> CommandNames(const CLI::App& app);
+std::vector<std::string> OptionNames(const CLI::App& app);
 
 // The command line in other formats, generated from the parser's tree of commands, so that no text
 // is written twice. Omits commands and options without a group, which are for programs.

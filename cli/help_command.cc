@@ -2,35 +2,68 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
 #include "cli/command_tree.h"
-#include "config/job_config.h"
+#include "config/job_help.h"
 #include "experiment/plan/experiment_plan.h"
 #include "process/commands.h"
 #include "process/version.h"
 
 namespace tug {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// Help of the command that `words` name; no words: of tug.
+absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words) {
+  const CLI::App* command = &app;
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::vector<std::string> names = CommandNames(*command);
+    const CLI::App* found = FindCommand(*command, words[i]);
+    if (found == nullptr) {
+      if (i == 0) names.insert(names.end(), {"job", "experiment", "man", "bash"});
+      return absl::InvalidArgumentError(
+          absl::StrCat("tug help: unknown topic \"", absl::StrJoin(words, " "), "\"",
+                       DidYouMean(words[i], names), "; `tug help` lists the commands"));
+    }
+    command = found;
+  }
+  return command->help();
+}
+
+absl::StatusOr<std::string> Help(const CLI::App& app, const Words& words) {
+  const std::string topic = words.empty() ? "" : words.front();
+  if (topic == "job" && words.size() == 2) return FieldHelp(words[1]);
+  if (words.size() == 1) {
+    if (topic == "job") return JobHelp();
+    if (topic == "experiment") return ExperimentHelp();
+    if (topic == "man") return ManPage(app, VersionText());
+    if (topic == "bash") return BashCompletion(app);
+  }
+  return CommandHelp(app, words);
+}
+
+}  // namespace
 
 void AddHelpCommand(CLI::App& app, Command& chosen) {
-  auto topic = std::make_shared<std::string>();
-  CLI::App* command =
-      app.add_subcommand("help", "Describes a file: every field, its default and range");
-  command
-      ->add_option("TOPIC", *topic,
-                   "What to describe: job, experiment; or all commands and options at once, for "
-                   "other programs: man (tug.1), bash (completion)")
-      ->required()
-      ->check(CLI::IsMember({"job", "experiment", "man", "bash"}));
+  auto words = std::make_shared<Words>();
+  CLI::App* command = app.add_subcommand("help", "Describes a command, or a field of a job file");
+  command->add_option(
+      "TOPIC", *words,
+      "A command; `job` or `job FIELD`: fields of a job file with defaults and ranges; "
+      "`experiment`: fields of an experiment file; `man`: tug(1); `bash`: completion");
   command->footer(
-      "Examples:\n  tug help job\n  tug help experiment\n  tug help man | man -l -\n  "
-      "source <(tug help bash)");
-  command->callback([&app, topic, &chosen] {
-    chosen = [&app, topic] {
-      const std::string text = *topic == "man"          ? ManPage(app, VersionText())
-                               : *topic == "bash"       ? BashCompletion(app)
-                               : *topic == "experiment" ? ExperimentHelp()
-                                                        : FieldHelp();
+      "Examples:\n  tug help train\n  tug help job train.steps\n  tug help job\n"
+      "  tug help experiment\n  tug help man | man -l -\n  source <(tug help bash)");
+  command->callback([&app, words, &chosen] {
+    chosen = [&app, words]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::string text, Help(app, *words));
       std::printf("%s", text.c_str());
       return absl::OkStatus();
     };

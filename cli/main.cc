@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tug: one binary, one subcommand per task. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -10,7 +11,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/nearest_name.h"
 #include "base/standard_error.h"
+#include "cli/command_tree.h"
 #include "cli/doctor_command.h"
 #include "google/protobuf/stubs/logging.h"
 #include "process/commands.h"
@@ -49,15 +52,27 @@ int RunChosen(const tug::Command& chosen) {
   }
 }
 
-// `word`: the first argument, empty if there is none.
+// The command or option that the first unknown word probably stands for: "; did you mean train?".
+std::string MeantWord(const CLI::App& command, const std::string& word) {
+  const bool is_option = word[0] == '-';
+  return tug::DidYouMean(word.substr(0, word.find('=')),
+                         is_option ? tug::OptionNames(command) : tug::CommandNames(command));
+}
+
+// `word`: the first argument.
 int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& word) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string help = "tug";
-  for (const CLI::App* chosen : app.get_subcommands())
-    absl::StrAppend(&help, " ", chosen->get_name());
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    absl::StrAppend(&help, " ", command->get_name());
+  }
   std::string what = error.what();
-  if (app.get_subcommands().empty() && !word.empty() && word[0] != '-') {
-    what = absl::StrCat("there is no command '", word, "'");
+  if (command == &app && word[0] != '-') {
+    what = absl::StrCat("there is no command '", word, "'", MeantWord(app, word));
+  } else if (const auto unknown = command->remaining(); !unknown.empty()) {
+    what += MeantWord(*command, unknown.front());
   }
   return Fail(absl::StrCat(what, "; see ", help, " --help"), kWrongUsage);
 }
@@ -109,10 +124,14 @@ int Run(int argc, char** argv) {
   tug::AddDoctorCommands(app, chosen);
   tug::AddHelpCommand(app, chosen);
   tug::CheckNumbers(app);
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return Usage(app, error, argc > 1 ? argv[1] : "");
+    return Usage(app, error, argv[1]);
   }
 
   return RunChosen(chosen);

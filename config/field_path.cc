@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/field_path.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
@@ -24,6 +27,19 @@ using google::protobuf::EnumValueDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+
+// Paths of all fields below `type`.
+void AppendPaths(const Descriptor& type, const std::string& prefix, int depth,
+                 std::vector<std::string>& paths) {
+  constexpr int kMaxDepth = 6;
+  for (int i = 0; i < type.field_count() && depth < kMaxDepth; ++i) {
+    const FieldDescriptor* field = type.field(i);
+    if (absl::StartsWith(field->name(), "resolved_")) continue;  // no user sets them
+    paths.push_back(absl::StrCat(prefix, field->name()));
+    if (field->message_type() == nullptr) continue;
+    AppendPaths(*field->message_type(), absl::StrCat(paths.back(), "."), depth + 1, paths);
+  }
+}
 
 // Fields along `path`, from the root's to the last.
 absl::StatusOr<std::vector<const FieldDescriptor*>> FieldsAlong(const Descriptor& root,
@@ -40,7 +56,8 @@ absl::StatusOr<std::vector<const FieldDescriptor*>> FieldsAlong(const Descriptor
     if (field == nullptr) {
       return absl::NotFoundError(absl::StrCat(path, ": there is no field \"", name, "\"",
                                               so_far.empty() ? "" : absl::StrCat(" in ", so_far),
-                                              "; there is ", FieldNames(*type)));
+                                              MeantField(root, path), "; there is ",
+                                              FieldNames(*type)));
     }
     fields.push_back(field);
     absl::StrAppend(&so_far, so_far.empty() ? "" : ".", name);
@@ -255,6 +272,19 @@ void SetFieldFromNumber(Message& root, const std::string& path, double value) {
     default:
       TUG_CHECK(false) << path << " is not a number";
   }
+}
+
+std::string MeantField(const Descriptor& root, const std::string& path) {
+  std::vector<std::string> paths, names;
+  AppendPaths(root, "", 0, paths);
+  for (const std::string& known : paths) {
+    names.push_back(known.substr(known.rfind('.') + 1));
+    if (names.back() == path) return absl::StrCat("; did you mean ", known, "?");
+  }
+  if (const std::string meant = DidYouMean(path, paths); !meant.empty()) return meant;
+  const auto found = std::ranges::find(names, NearestName(path, names));
+  if (found == names.end()) return "";
+  return absl::StrCat("; did you mean ", paths[static_cast<size_t>(found - names.begin())], "?");
 }
 
 std::string FieldNames(const Descriptor& type) {

@@ -42,6 +42,10 @@ absl::Status SetFieldFromText(google::protobuf::Message& root, const std::string
 // Sets a number, bool or enum. REQUIRES: the path exists and the value fits the type.
 void SetFieldFromNumber(google::protobuf::Message& root, const std::string& path, double value);
 
+// "; did you mean train.steps?" for a path without a field, such as "train.stesp" or "steps"; empty
+// if no field is similar.
+std::string MeantField(const google::protobuf::Descriptor& root, const std::string& path);
+
 // "steps, global_batch, ...": for user-facing messages.
 std::string FieldNames(const google::protobuf::Descriptor& type);
 

@@ -14,7 +14,6 @@
 #include "base/files/text_file.h"
 #include "base/status_macros.h"
 #include "config/field_path.h"
-#include "config/job_proto_text.h"
 #include "config/placement_mode.h"
 #include "config/text_proto.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -270,11 +269,6 @@ uint64_t Fingerprint(const JobConfig& config) {
 
 std::string FirstDifference(const JobConfig& one, const JobConfig& other) {
   return FirstDifferenceWithin(IdentityOf(one), IdentityOf(other), "");
-}
-
-std::string FieldHelp() {
-  const std::string text = kJobProtoText;
-  return text.substr(0, text.find("syntax =")) + text.substr(text.find("message JobConfig"));
 }
 
 }  // namespace tug

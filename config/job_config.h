@@ -62,9 +62,6 @@ uint64_t Fingerprint(const JobConfig& config);
 // differ; empty if none does.
 std::string FirstDifference(const JobConfig& one, const JobConfig& other);
 
-// Text of proto/job.proto: every field with its comment, default and range.
-std::string FieldHelp();
-
 }  // namespace tug
 
 #endif  // TUG_CONFIG_JOB_CONFIG_H_

@@ -56,6 +56,29 @@ TEST_F(CommandsTest, DescribesTheJobFile) {
                                              HasSubstr("segment_elements"), HasSubstr("Default")));
 }
 
+TEST_F(CommandsTest, HelpDescribesCommandsAndFields) {
+  EXPECT_EQ(Output({"help", "train"}), Output({"train", "--help"}));
+  EXPECT_EQ(Output({"help"}), Output({}));
+  EXPECT_EQ(Output({"help", "bench", "push-pull"}), Output({"bench", "push-pull", "--help"}));
+  EXPECT_THAT(Output({"help", "job", "train.steps"}),
+              AllOf(StartsWith("train.steps: optional uint64\n"), HasSubstr("Default 1000")));
+}
+
+TEST_F(CommandsTest, SuggestsWhatWasMeant) {
+  const auto suggests = [&](const Texts& arguments, const std::string& meant) {
+    const Process& process = Run(arguments);
+    EXPECT_NE(process.exit_code(), 0);
+    EXPECT_THAT(process.err(), HasSubstr("did you mean " + meant + "?")) << process.command();
+  };
+  suggests({"tarin"}, "train");
+  suggests({"train", "--rum-dir", "x"}, "--run-dir");
+  suggests({"help", "tarin"}, "train");
+  suggests({"help", "job", "train.stesp"}, "train.steps");
+  suggests({"train", job(), "--set", "steps=5"}, "train.steps");
+  Write("other.textproto", "train { stesp: 5 }");
+  suggests({"train", Path("other.textproto")}, "steps");
+}
+
 TEST_F(CommandsTest, TellsItsVersion) {
   EXPECT_THAT(Output({"--version"}), ContainsRegex("^tug [0-9]+\\.[0-9]+\\.[0-9]+ .*wire format"));
 }
