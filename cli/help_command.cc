@@ -15,11 +15,11 @@ namespace tug {
 void AddHelpCommand(CLI::App& app, Command& chosen) {
   auto topic = std::make_shared<std::string>();
   CLI::App* command =
-      app.add_subcommand("help", "Describes a file: every field, its default and range");
+      app.add_subcommand("help", "Describes a file format: every field, its default and range");
   command
       ->add_option("TOPIC", *topic,
-                   "What to describe: job, experiment; or all commands and options at once, for "
-                   "other programs: man (tug.1), bash (completion)")
+                   "job or experiment: fields of the file; man: manual page of all commands "
+                   "(tug.1); bash: completion script")
       ->required()
       ->check(CLI::IsMember({"job", "experiment", "man", "bash"}));
   command->footer(

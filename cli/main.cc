@@ -57,7 +57,7 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
     absl::StrAppend(&help, " ", chosen->get_name());
   std::string what = error.what();
   if (app.get_subcommands().empty() && !word.empty() && word[0] != '-') {
-    what = absl::StrCat("there is no command '", word, "'");
+    what = absl::StrCat("unknown command '", word, "'");
   }
   return Fail(absl::StrCat(what, "; see ", help, " --help"), kWrongUsage);
 }
@@ -81,9 +81,9 @@ int Run(int argc, char** argv) {
       "  tug train deploy/jobs/quickstart.textproto\n"
       "  tug status runs/quickstart-1\n"
       "  tug sample --from runs/quickstart-1 --prompt \"In the beginning\"\n"
-      "Each command has its own --help. With TUG_LOG_FORMAT=json in the environment what "
-      "processes\n"
-      "say is JSON, a line each.");
+      "Each command has its own --help. With TUG_LOG_FORMAT=json in the environment, processes "
+      "log\n"
+      "JSON, one object per line.");
   app.set_version_flag("--version", tug::VersionText());
   app.require_subcommand(1);
   tug::AddNewCommand(app, chosen);

@@ -55,7 +55,7 @@ TEST(RankEnvironment, SaysInOneLineWhatContradicts) {
     Environment environment;
     std::vector<std::string> parts;
   } const cases[] = {
-      {{{"MASTER_ADDR", "a"}}, {"MASTER_ADDR and no MASTER_PORT", "set both"}},
+      {{{"MASTER_ADDR", "a"}}, {"MASTER_ADDR is set but MASTER_PORT is not", "set both"}},
       {{{"MASTER_PORT", "1"}}, {"MASTER_PORT and no MASTER_ADDR"}},
       {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "x"}}, {"MASTER_PORT='x'", "from 1 to 65535"}},
       {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "0"}}, {"MASTER_PORT='0'"}},
