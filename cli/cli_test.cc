@@ -284,7 +284,7 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
   ExpectError("simulate scheduling missing.textproto", 1, "missing.textproto");
   ExpectError("simulate scheduling replay.textproto --link fast", 1, "--link fast");
   ExpectError("simulate scheduling replay.textproto --policies best", 1, "--policies best");
-  ExpectError("simulate scheduling replay.textproto --policies auto", 1, "live steps");
+  ExpectError("simulate scheduling replay.textproto --policies auto", 1, "real steps");
   ExpectError("simulate scheduling replay.textproto --latency-us inf", 2, "--latency-us: 'inf'");
   ExpectError("simulate scheduling replay.textproto --set comm.impair.delay_ms=1", 1, "--link");
   ExpectError(
@@ -308,7 +308,7 @@ TEST_F(CliTest, SaysThatAFileOfTheEnvironmentIsAboutKeys) {
   const Outcome outcome =
       Shell("TUG_KEYS=/nonexistent " + binary_ + " status --coordinator 127.0.0.1:1");
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.output, StartsWith("tug: error: TUG_KEYS of the environment, the key file"));
+  EXPECT_THAT(outcome.output, StartsWith("tug: error: key file named by TUG_KEYS"));
   EXPECT_THAT(outcome.output, HasSubstr("/nonexistent"));
   EXPECT_THAT(outcome.output, HasSubstr("unset TUG_KEYS"));
 }
@@ -330,7 +330,8 @@ TEST_F(CliTest, TheHelpTellsAStoppedJobFromOneThatIsDone) {
 
 TEST_F(CliTest, SaysWhenAnAddressCannotBeListenedOn) {
   ExpectError("coordinator job.textproto --listen nonsense", 1, "HOST:PORT");
-  ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1, "cannot be told to workers");
+  ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1,
+              "not an address workers can connect to");
 }
 
 // A key error ends the server before it looks for the coordinator.
@@ -339,7 +340,7 @@ TEST_F(CliTest, AServerWarnsOfAnAddressThatOnlyItsHostReaches) {
       "TUG_KEYS=/nonexistent " + binary_ + " server --coordinator 127.0.0.1:1 --listen ";
   const std::string warning = "on this host, so nodes on other hosts cannot reach this server";
   EXPECT_THAT(Shell(server + "127.0.1.1").output,
-              AllOf(HasSubstr("tug: warning: 127.0.1.1 leads to 127.0.1.1 " + warning),
+              AllOf(HasSubstr("tug: warning: 127.0.1.1 resolves to 127.0.1.1 " + warning),
                     HasSubstr("tug: error: ")));
   EXPECT_THAT(Shell(server + "localhost").output,
               AllOf(HasSubstr("tug: error: "), Not(HasSubstr("warning"))));

@@ -136,7 +136,8 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
   absl::StrAppend(&page, ".SH COMMANDS\n");
   AppendCommands(app, app.get_name(), page);
   absl::StrAppend(&page,
-                  ".SH EXIT STATUS\n0: done; 1: failed, one line says why; 2: wrong usage.\n",
+                  ".SH EXIT STATUS\n0: done; 1: failed, the last line of stderr gives the reason; "
+                  "2: wrong usage.\n",
                   ".SH FILES\n.TP\n.I runs/NAME\\-N\nThe folder of a run: configuration, metrics, "
                   "checkpoints, logs.\n.TP\n.I ~/.cache/tugboat\nPrograms that ",
                   Bold("tug launch"), " has copied to this host.\n");
@@ -147,7 +148,8 @@ std::string BashCompletion(const CLI::App& app) {
   Completed completed;
   AppendCompletion(app, app.get_name(), completed);
   const std::string function = absl::StrCat("_", app.get_name());
-  return absl::StrCat("# bash completion of ", app.get_name(), ", made of its commands\n", function,
+  return absl::StrCat("# bash completion of ", app.get_name(), ", generated from its commands\n",
+                      function,
                       R"sh(() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   local path=)sh",

@@ -39,12 +39,12 @@ struct CoordinatorCommand {
   std::vector<std::string> interfaces;
   // Run folder of a job to recover. If set, of the other fields only keys, keep_keys and ready_fd
   // are read.
-  std::string take_up;
+  std::string recover;
   KeysArgument keys;
   bool keep_keys = false;
   int ready_fd = -1;
   bool across_hosts = false;
-  bool or_take_up = false;
+  bool recover_or_start = false;
   std::string continue_with;
 };
 
@@ -53,7 +53,7 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
   if (fd < 0) return;
   const std::string line = absl::StrCat(address, "\t", run_dir, "\n");
   if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    Warn("nobody reads the address");
+    Warn("cannot report the address to the parent process");
   }
   close(fd);
 }
@@ -105,8 +105,7 @@ absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::s
 absl::Status ReadNewJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
   if (command.job.job_file.empty()) {
     return absl::InvalidArgumentError(
-        "which job? name a job file, or the run folder of a job whose coordinator has died, with "
-        "--take-up RUN");
+        "no job given: name a job file, or --recover RUN if the coordinator of a run has died");
   }
   ASSIGN_OR_RETURN(const JobSource job, ReadJob(command.job));
   std::vector<std::string> overrides = command.job.Overrides();
@@ -126,10 +125,10 @@ absl::Status ReadNewJob(const CoordinatorCommand& command, CoordinatorDaemonOpti
 }
 
 // Run folder of the job to recover; empty: start a new job.
-absl::StatusOr<std::string> FolderToTakeUp(const CoordinatorCommand& command) {
-  if (!command.or_take_up) return command.take_up;
+absl::StatusOr<std::string> FolderToRecover(const CoordinatorCommand& command) {
+  if (!command.recover_or_start) return command.recover;
   if (command.job.run_dir.empty()) {
-    return absl::InvalidArgumentError("--or-take-up needs --run-dir: which folder is it to be?");
+    return absl::InvalidArgumentError("--recover-or-start needs --run-dir DIR");
   }
   std::error_code error;
   const bool died =
@@ -139,10 +138,10 @@ absl::StatusOr<std::string> FolderToTakeUp(const CoordinatorCommand& command) {
 
 absl::Status Coordinate(const CoordinatorCommand& command) {
   CoordinatorDaemonOptions options;
-  ASSIGN_OR_RETURN(options.take_up, FolderToTakeUp(command));
-  options.keep_keys = command.keep_keys || (command.keys.path.empty() && HasKeys(options.take_up));
-  ASSIGN_OR_RETURN(options.keys, command.keys.Read(options.take_up));
-  if (options.take_up.empty()) {
+  ASSIGN_OR_RETURN(options.recover, FolderToRecover(command));
+  options.keep_keys = command.keep_keys || (command.keys.path.empty() && HasKeys(options.recover));
+  ASSIGN_OR_RETURN(options.keys, command.keys.Read(options.recover));
+  if (options.recover.empty()) {
     RETURN_IF_ERROR(ReadNewJob(command, options));
   } else {
     options.predict_steps = Predict;  // if the job asks for it
@@ -156,7 +155,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   options.stop_wanted = [&] {
     const int count = interrupts.Count();
     if (count > 1) {
-      WriteStandardError("\ntug: error: interrupted twice: ended at once\n");
+      WriteStandardError("\ntug: error: interrupted twice: exiting without a checkpoint\n");
       std::_Exit(1);
     }
     return count == 1;
@@ -168,30 +167,29 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
 
 void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<CoordinatorCommand>();
-  CLI::App* command =
-      app.add_subcommand("coordinator", "Daemon: coordinates one job whose nodes run anywhere");
+  CLI::App* command = app.add_subcommand(
+      "coordinator", "Daemon: coordinates one job, whose nodes may run on any host");
   arguments->job.AddTo(*command, /*required=*/false);
   arguments->keys.AddTo(*command);
   command
-      ->add_option(
-          "--take-up", arguments->take_up,
-          "Take up the job of this run folder, whose coordinator has died, while its nodes "
-          "go on; needs no JOB")
+      ->add_option("--recover", arguments->recover,
+                   "Recover the job of this run folder, whose coordinator has died, while its "
+                   "nodes keep running; needs no JOB")
       ->type_name("RUN");
-  CLI::Option* listen = command->add_option(
-      "--listen", arguments->listen,
-      "Address for the nodes; port 0 picks a free one; without it MASTER_ADDR and MASTER_PORT of "
-      "the environment say it, or else it is 127.0.0.1:7070");
+  CLI::Option* listen =
+      command->add_option("--listen", arguments->listen,
+                          "Address for nodes to connect to; port 0 picks a free port. Default: "
+                          "MASTER_ADDR:MASTER_PORT of the environment, else 127.0.0.1:7070");
   listen->type_name("HOST:PORT");
   command
-      ->add_flag("--or-take-up", arguments->or_take_up,
-                 "Take up the job of --run-dir if its coordinator has died, else begin it: for "
-                 "what starts this command again, such as systemd")
-      ->excludes("--take-up");
+      ->add_flag("--recover-or-start", arguments->recover_or_start,
+                 "Recover the job of --run-dir if its coordinator has died, else start it: for "
+                 "supervisors that restart this command, such as systemd")
+      ->excludes("--recover");
   command
       ->add_option("--interface", arguments->interfaces,
-                   "In place of --listen: the address of the first of these that has one, with the "
-                   "port of MASTER_PORT, or else 7070")
+                   "Instead of --listen: the address of the first of these interfaces that has "
+                   "one; port MASTER_PORT, else 7070")
       ->type_name("NAME,..")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -214,9 +212,10 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
       "10.0.0.1:7070\n"
       "  b$ tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"
       "  c$ tug worker --coordinator 10.0.0.1:7070 --keys job.keys\n"
-      "Where another launcher sets MASTER_ADDR and MASTER_PORT for all of them, without either.\n"
-      "After the death of the coordinator (nodes wait for fault.coordinator_timeout_ms):\n"
-      "  a$ tug coordinator --take-up runs/job-1");
+      "If another launcher sets MASTER_ADDR and MASTER_PORT, omit --coordinator and the "
+      "coordinator's --listen.\n"
+      "If the coordinator dies (nodes wait for fault.coordinator_timeout_ms):\n"
+      "  a$ tug coordinator --recover runs/job-1");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return Coordinate(*arguments); }; });
 }

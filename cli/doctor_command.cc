@@ -85,9 +85,9 @@ class Examination {
       const absl::Status looked = (this->*look)(probed);
       if (looked.ok()) continue;
       if (absl::IsCancelled(looked)) return looked;
-      findings_.push_back({FindingLevel::kProblem, "hosts", kConnectionCheck,
-                           std::string(looked.message()),
-                           "see that its mounts and network answer, then look again"});
+      findings_.push_back(
+          {FindingLevel::kProblem, "hosts", kConnectionCheck, std::string(looked.message()),
+           "check the mounts and the network of that host, then run tug doctor again"});
       break;
     }
     return Show();
@@ -142,7 +142,8 @@ class Examination {
       const bool login = absl::IsUnavailable(ready.status());
       findings_.push_back({FindingLevel::kProblem, name, login ? kLoginCheck : kProgramCheck,
                            std::string(ready.status().message()),
-                           login ? "mend name, network or keys, until ssh asks for nothing"
+                           login ? "fix the host name, network or ssh key until `ssh HOST true` "
+                                   "works without a prompt"
                                  : "see docs/launch.md, What a host needs"});
     }
     return absl::OkStatus();
@@ -175,7 +176,7 @@ class Examination {
   }
 
   absl::Status LookAtHosts(ProbedHosts& probed) {
-    Progress("looking at each");
+    Progress("inspecting each host");
     ASSIGN_OR_RETURN(std::vector<HostFacts> facts, probed.ReadFacts(Wanted()));
     for (size_t i = 0; i < facts.size(); ++i) {
       if (job_.has_value()) {
@@ -250,8 +251,8 @@ class Examination {
 void AddDoctorCommands(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand(
-      "doctor", "Checks hosts before a run, one line a finding, and says what to change");
-  command->add_option("JOB", arguments->job_file, "Job that is to run there");
+      "doctor", "Checks hosts before a run: one line per finding, with a remedy");
+  command->add_option("JOB", arguments->job_file, "Job file of the job to run there");
   command
       ->add_option("--set", arguments->overrides,
                    "Override a field of the job file: path.to.field=value; may be given many times")
@@ -259,16 +260,17 @@ void AddDoctorCommands(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--hosts", arguments->hosts_file,
-                   "Hosts file of `tug launch`; without it, this machine alone")
+                   "Hosts file of `tug launch`; default: this machine only")
       ->type_name("FILE");
   arguments->ssh.AddTo(*command);
   command
       ->add_option("--run-dir", arguments->run_dir,
-                   "Run folder that the job is to have [runs, where a job is named]")
+                   "Run folder of the job [runs, if a job is given]")
       ->type_name("DIR");
   command
-      ->add_option("--seconds", arguments->seconds,
-                   "Seconds for all links together, about; a stream takes 0.05 s to 1 s each way")
+      ->add_option(
+          "--seconds", arguments->seconds,
+          "Approximate seconds for all links together; a stream takes 0.05 s to 1 s each way")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Findings as JSON");
@@ -279,8 +281,8 @@ void AddDoctorCommands(CLI::App& app, Command& chosen) {
       "  tug doctor job.textproto --hosts hosts.txt --run-dir /shared/runs/a");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return Examination(*arguments).Run(); }; });
-  CLI::App* probe = app.add_subcommand(
-      "probe", "Of `tug doctor`: answers it on a host (people need not call it)");
+  CLI::App* probe =
+      app.add_subcommand("probe", "Internal: the probe that `tug doctor` starts on a host");
   probe->group("");
   probe->callback([&chosen] { chosen = RunProbe; });
 }

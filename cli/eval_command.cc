@@ -76,9 +76,9 @@ absl::StatusOr<TokenFile> OpenTokensOfRun(const LoadedModel& loaded) {
   if (file.ok() && file->info().fingerprint == loaded.config().data().resolved_fingerprint()) {
     return file;
   }
-  return absl::NotFoundError(absl::StrCat("the tokens this model was trained on are not at ",
-                                          (run / kTokenFile).string(),
-                                          ": give a text with --data PATH"));
+  return absl::NotFoundError(
+      absl::StrCat("the token file of the training run is missing or changed (",
+                   (run / kTokenFile).string(), "): pass a text with --data PATH"));
 }
 
 absl::Status EvaluateValidation(LoadedModel& loaded) {
@@ -90,7 +90,7 @@ absl::Status EvaluateValidation(LoadedModel& loaded) {
                    MakeSampler(loaded.config(), file.has_value() ? &*file : nullptr));
   if (sampler->validation_samples() == 0) {
     return absl::FailedPreconditionError(
-        "the job kept no validation split (data.validation_fraction 0): give a text with --data "
+        "the job has no validation split (data.validation_fraction is 0): pass a text with --data "
         "PATH");
   }
   Print(loaded, "validation split", Evaluate(loaded.model(), *sampler));
@@ -103,7 +103,7 @@ absl::StatusOr<TokenFile> EncodeText(const DataConfig& data, TextForm form) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   if (error) {
-    return absl::NotFoundError("there is no folder for temporary files: set TMPDIR to one");
+    return absl::NotFoundError("no folder for temporary files: set TMPDIR to an existing folder");
   }
   std::string folder = (temporary / "tug-eval-XXXXXX").string();
   const auto choice = [&folder](const absl::Status& status) {
@@ -125,8 +125,7 @@ absl::StatusOr<TokenFile> EncodeText(const DataConfig& data, TextForm form) {
 absl::Status EvaluateText(LoadedModel& loaded, const std::string& path) {
   JobConfig config = loaded.config();
   if (config.data().random().samples() > 0) {
-    return absl::FailedPreconditionError(
-        "the model was trained on random tokens: leave --data out");
+    return absl::FailedPreconditionError("the model was trained on random tokens: omit --data");
   }
   config.mutable_data()->set_path(path);
   ASSIGN_OR_RETURN(const TokenFile file, EncodeText(config.data(), TextFormOf(config.model())));
@@ -155,15 +154,15 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
       ->required();
   command
       ->add_option("--data", arguments->data,
-                   "Text (file or folder) of the kind it was trained on instead: every token but "
-                   "the first is scored; its tokens are kept in TMPDIR meanwhile")
+                   "Score this text (file or folder) instead, of the kind the model was trained "
+                   "on: every token except the first; TMPDIR holds its tokens during the run")
       ->type_name("PATH");
   command->add_option("--threads", arguments->threads, "Compute threads; never changes the result")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->footer(
-      "The validation split is scored as the last evaluation of the job: running text in whole "
-      "windows of model.context tokens, without what is left at its end.\n"
+      "The validation split is scored as in the last evaluation of the job: running text in "
+      "complete windows of model.context tokens, without the remainder at its end.\n"
       "Examples:\n  tug eval --from runs/job-1\n  tug eval --from runs/job-1 --data other.txt");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Eval(*arguments); }; });
 }

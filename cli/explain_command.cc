@@ -73,7 +73,7 @@ absl::StatusOr<WhatIfReport> PredictFor(const ExplainArguments& arguments,
   const absl::Status kept =
       WriteJson(absl::StrCat(arguments.run, "/", kWhatIfFile), WhatIfJson(report));
   if (!kept.ok()) {
-    Warn(absl::StrCat("predictions are not kept for --score: ", kept.message()));
+    Warn(absl::StrCat("cannot save the predictions for --score: ", kept.message()));
   }
   return report;
 }
@@ -107,15 +107,15 @@ absl::Status AppendScore(const std::string& path, const WhatIfScore& score) {
   file.flush();
   if (file) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrCat("cannot append to ", path, "; name another with --scores"));
+      absl::StrCat("cannot append to ", path, "; pass another file with --scores"));
 }
 
 absl::Status ScoreRun(const ExplainArguments& arguments) {
   const absl::StatusOr<WhatIfReport> report =
       ReadWhatIfs(absl::StrCat(arguments.run, "/", kWhatIfFile));
   if (absl::IsNotFound(report.status())) {
-    return absl::NotFoundError(absl::StrCat("nothing was predicted of ", arguments.run,
-                                            " yet: run tug explain ", arguments.run, " first"));
+    return absl::NotFoundError(absl::StrCat("no predictions for ", arguments.run,
+                                            ": run tug explain ", arguments.run, " first"));
   }
   RETURN_IF_ERROR(report.status());
   ASSIGN_OR_RETURN(const JobConfig run, ReadRunConfig(arguments.run));
@@ -142,32 +142,35 @@ absl::Status ScoreRun(const ExplainArguments& arguments) {
 void AddExplainCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Why the steps of a traced run took as long as they did, and what would help");
+      "explain", "Explains the step time of a traced run, and predicts what would shorten it");
   command->add_option("RUN", arguments->run, "Run folder of a job that was run with --trace")
       ->required();
-  command->add_option("--step", arguments->step, "Only the chain of this step, part by part")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", arguments->json, "For programs: everything, in seconds");
   command
-      ->add_option("--link", arguments->link,
-                   "What if: the rate of a host's link, as tc writes it (200mbit) [as the trace "
-                   "says]")
+      ->add_option("--step", arguments->step,
+                   "Print only the critical path of this step, part by part")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", arguments->json, "Print everything as JSON, in seconds");
+  command
+      ->add_option(
+          "--link", arguments->link,
+          "Link rate of a host for the predictions, in tc's notation (200mbit) [from the trace]")
       ->type_name("RATE");
   CLI::Option* score = command->add_option(
       "--score", arguments->score,
-      "A run of the same job with one of the changes: how right was the prediction?");
+      "Compare the prediction with this run, of the same job with one of the changes");
   score->type_name("RUN");
   command
-      ->add_option("--change", arguments->change,
-                   "With --score: the change, where it is in no configuration (\"twice the link\")")
+      ->add_option(
+          "--change", arguments->change,
+          "With --score: the change, if the configuration does not show it (\"twice the link\")")
       ->needs(score);
-  command->add_option("--scores", arguments->scores, "With --score: appended to")
+  command->add_option("--scores", arguments->scores, "With --score: file to append the score to")
       ->needs(score)
       ->capture_default_str();
   command->footer(
-      "The critical path of a step is the chain of what waited for what, from its end back to its "
-      "beginning, over all processes; docs/explain.md has how it is found and how to read it.\n"
-      "Leaves RUN/what_if.json, which --score compares with.\n"
+      "The critical path of a step is the chain of waits from its end back to its start, over all "
+      "processes; docs/explain.md explains how to read it.\n"
+      "Writes RUN/what_if.json, which --score reads.\n"
       "Examples:\n"
       "  tug train job.textproto --run-dir runs/a --trace\n"
       "  tug explain runs/a\n"

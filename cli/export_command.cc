@@ -23,8 +23,8 @@ absl::Status Export(const ExportCommand& command) {
   if (found.manifest.config().compute() == JobConfig::REPLAY) {
     return absl::FailedPreconditionError(
         absl::StrCat(found.folder,
-                     " is of a replay (compute: REPLAY), which trains no model: name a "
-                     "checkpoint of a training"));
+                     " was written by a replay (compute: REPLAY), which trains no model: pass a "
+                     "checkpoint of a training run"));
   }
   ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(found.folder));
   ASSIGN_OR_RETURN(const ExportedGpt2 exported, ExportGpt2(checkpoint, command.hf));
@@ -39,7 +39,7 @@ absl::Status Export(const ExportCommand& command) {
 void AddExportCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<ExportCommand>();
   CLI::App* command =
-      app.add_subcommand("export", "Writes a checkpoint as a folder that other programs read");
+      app.add_subcommand("export", "Converts a checkpoint to a Hugging Face GPT-2 folder");
   command
       ->add_option("--from", arguments->from,
                    "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
@@ -47,14 +47,14 @@ void AddExportCommand(CLI::App& app, Command& chosen) {
       ->required();
   command
       ->add_option("--hf", arguments->hf,
-                   "Folder to write, of Hugging Face's GPT-2: config.json, model.safetensors and "
-                   "the tokenizer's files; it must not exist, or be empty")
+                   "Folder to write, in Hugging Face's GPT-2 format: config.json, "
+                   "model.safetensors and the tokenizer's files; must be empty or not exist")
       ->type_name("DIR")
       ->required();
   command->footer(
       "Example:\n"
       "  tug export --from runs/job-1 --hf gpt2-of-job-1\n"
-      "A new job can begin with such a folder: tug train JOB --init-from DIR");
+      "A new job can start from this folder: tug train JOB --init-from DIR");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Export(*arguments); }; });
 }
 

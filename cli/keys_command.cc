@@ -33,8 +33,8 @@ absl::Status MakeOrShow(const KeysCommand& command) {
   RETURN_IF_ERROR(WriteNewKeyFile(command.file, keys));
   Print(command, keys, "made");
   std::printf(
-      "copy it to the hosts of the job's processes, readable by you alone (scp -p), and start each "
-      "with --keys %s, or TUG_KEYS=%s\n",
+      "copy it to the hosts of the job, readable only by you (scp -p), and start each process with "
+      "--keys %s or TUG_KEYS=%s\n",
       command.file.c_str(), command.file.c_str());
   return absl::OkStatus();
 }
@@ -44,25 +44,23 @@ absl::Status MakeOrShow(const KeysCommand& command) {
 void AddKeysCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<KeysCommand>();
   CLI::App* command = app.add_subcommand(
-      "keys", "Makes the key file of a job: who has it may take part, and nobody else");
-  command->add_option("FILE", arguments->file, "File to make (never overwritten), or to show")
+      "keys", "Creates the key file of a job: only processes that have it can join");
+  command->add_option("FILE", arguments->file, "File to create (never overwritten) or to show")
       ->type_name("FILE")
       ->required();
-  CLI::Option* mode =
-      command
-          ->add_option(
-              "--mode", arguments->mode,
-              "token: members are told from strangers, all is in clear text; curve: all is "
-              "encrypted, too")
-          ->check(CLI::IsMember({"token", "curve"}))
-          ->capture_default_str();
+  CLI::Option* mode = command
+                          ->add_option("--mode", arguments->mode,
+                                       "token: authenticates processes, traffic is in clear text; "
+                                       "curve: also encrypts traffic")
+                          ->check(CLI::IsMember({"token", "curve"}))
+                          ->capture_default_str();
   command
       ->add_flag("--show", arguments->show,
-                 "Says mode and fingerprint of a file that is there, and no secret")
+                 "Print mode and fingerprint of an existing file, and no secret")
       ->excludes(mode);
   command->footer(
-      "The job's security.mode says which mode it is run with. tug train and tug launch make keys "
-      "by themselves where a job needs some and has none.\n"
+      "The job's security.mode must match the mode of its keys. tug train and tug launch create "
+      "keys for a job that needs them and has none.\n"
       "Examples:\n"
       "  tug keys job.keys --mode curve\n"
       "  tug coordinator job.textproto --set security.mode=CURVE --keys job.keys --listen "

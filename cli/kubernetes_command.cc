@@ -13,7 +13,7 @@ namespace tug {
 void KubernetesArguments::AddTo(CLI::App& launch) {
   CLI::Option* flag = launch.add_flag(
       "--kubernetes", wanted,
-      "Start nothing: write the job as objects of Kubernetes to stdout, for kubectl apply -f");
+      "Start nothing: write the Kubernetes objects of the job to stdout, for kubectl apply -f");
   for (const char* other : {"--hosts", "--slurm", "--detach", "--keys", "--interface", "--ssh",
                             "--program", "--bundle"}) {
     flag->excludes(launch.get_option(other));
@@ -24,18 +24,17 @@ void KubernetesArguments::AddTo(CLI::App& launch) {
         ->needs(flag)
         ->group("With --kubernetes");
   };
-  add("--image", options.image, "NAME", "Image with tug in it [tugboat]");
-  add("--name", options.name, "NAME", "Of the objects [made of the job's name]");
+  add("--image", options.image, "NAME", "Container image that has tug [tugboat]");
+  add("--name", options.name, "NAME", "Name of the objects [derived from the job's name]");
   add("--namespace", options.name_space, "NAME", "Namespace of the objects [kubectl's]");
   add("--run-claim", options.run_claim, "NAME",
       "PersistentVolumeClaim for run folders, mounted at /runs [NAME-runs]");
   add("--text-claim", options.text_claim, "NAME",
-      "PersistentVolumeClaim that holds the job's text and tokenizer under their last names, "
+      "PersistentVolumeClaim that holds the job's text and tokenizer under their file names, "
       "mounted at /text [NAME-text]");
   add("--keys-secret", options.keys_secret, "NAME", "Secret with the job's key file [NAME-keys]");
-  add("--cpus", options.cpus, "UINT",
-      "CPUs of a worker whose cluster.compute_threads is not set [4]");
-  add("--gpus", options.gpus, "UINT", "GPUs of a worker, with device: CUDA [1]");
+  add("--cpus", options.cpus, "UINT", "CPUs per worker if cluster.compute_threads is not set [4]");
+  add("--gpus", options.gpus, "UINT", "GPUs per worker, with device: CUDA [1]");
 }
 
 absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments& arguments) {

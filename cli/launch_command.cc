@@ -251,8 +251,7 @@ absl::Status Prepare(const LaunchArguments& arguments, Launched& launched) {
 absl::Status Launch(LaunchArguments arguments) {
   if (arguments.hosts_file.empty() && !arguments.slurm) {
     return absl::InvalidArgumentError(
-        "on which hosts? name a hosts file with --hosts FILE, or say --slurm in an allocation of "
-        "Slurm");
+        "no hosts given: pass --hosts FILE, or --slurm inside a Slurm allocation");
   }
   // Detect mistakes before moving a run folder aside or connecting to a host.
   Launched launched;
@@ -292,9 +291,9 @@ void AddAttachCommand(CLI::App& app, Command& chosen) {
   auto path = std::make_shared<std::string>();
   auto ready_fd = std::make_shared<int>(-1);
   CLI::App* command = app.add_subcommand(
-      "attach", "Of `tug launch`: stands for a program on another host (people need not call it)");
+      "attach", "Internal: represents a program that `tug launch` runs on another host");
   command->group("");
-  command->add_option("FILE", *path, "What to attach to")->required();
+  command->add_option("FILE", *path, "File that describes the program")->required();
   command->add_option("--ready-fd", *ready_fd, "File descriptor for address and run folder");
   command->callback([path, ready_fd, &chosen] {
     chosen = [path, ready_fd] { return Attach(*path, *ready_fd); };
@@ -302,13 +301,11 @@ void AddAttachCommand(CLI::App& app, Command& chosen) {
 }
 
 void AddAttendCommand(CLI::App& app, Command& chosen) {
-  CLI::App* command = app.add_subcommand("attend",
-                                         "Of `tug launch`: runs one daemon on this host for as "
-                                         "long as the launcher lives (people need "
-                                         "not call it)");
+  CLI::App* command = app.add_subcommand(
+      "attend", "Internal: runs one daemon of `tug launch` on this host while the launcher lives");
   command->group("");
   auto tells = std::make_shared<bool>(false);
-  command->add_flag("--tell", *tells, "Only say which node of Slurm this is, and its address");
+  command->add_flag("--tell", *tells, "Only print the name and address of this Slurm node");
   command->callback([tells, &chosen] {
     chosen = [tells]() -> absl::Status {
       if (*tells) {
@@ -328,8 +325,8 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<LaunchArguments>();
   CLI::App* command = app.add_subcommand(
       "launch",
-      "Runs a job on hosts reached by ssh, or on those of an allocation of Slurm: starts "
-      "coordinator, servers and workers there, shows what they say, and ends them");
+      "Runs a job on hosts reached by ssh, or on those of a Slurm allocation: starts coordinator, "
+      "servers and workers there, shows their output, and ends them");
   arguments->job.AddTo(*command, /*required=*/false);
   arguments->keys.AddTo(*command);
   CLI::Option* hosts =
@@ -339,14 +336,14 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
   hosts->type_name("FILE");
   CLI::Option* slurm = command->add_flag(
       "--slurm", arguments->slurm,
-      "In place of --hosts: the nodes of the allocation of sbatch or salloc in which this runs, "
-      "each with as many processes as it has tasks; daemons are steps of it (srun). After a "
-      "requeue it goes on from the newest checkpoint of --run-dir");
+      "Instead of --hosts: use the nodes of the current sbatch or salloc allocation, each with as "
+      "many slots as it has tasks; daemons run as its steps (srun). After a requeue the job "
+      "continues from the newest checkpoint of --run-dir");
   slurm->excludes(hosts);
   command
       ->add_option("--interface", arguments->interfaces,
-                   "Interfaces by which daemons reach each other, in order of preference; of hosts "
-                   "whose line names none. Without it the route to the peer decides")
+                   "Interfaces by which daemons reach each other, in order of preference, for "
+                   "hosts whose line names none. Default: the interface of the route to the peer")
       ->type_name("NAME,..")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -354,16 +351,15 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
   for (const char* by_ssh : {"--ssh", "--bundle"}) slurm->excludes(command->get_option(by_ssh));
   CLI::Option* program = command->get_option("--program");
   program->description(absl::StrCat(program->get_description(),
-                                    ", or, with --slurm, expected under its path here on all "
-                                    "nodes"));
+                                    "; with --slurm: the path of this program, on all nodes"));
   command
       ->add_flag("--detach", arguments->detached,
-                 "Daemons outlive this command, and are ended with `tug stop`; without it they "
-                 "are gone within 10 s of its end")
+                 "Daemons keep running after this command ends; stop them with `tug stop`. Without "
+                 "--detach they end within 10 s after it")
       ->excludes(slurm);
   command->footer(
-      "ssh must reach every host without a password. Run folder and text are found under the same "
-      "path on all hosts, e.g. on shared storage.\n" +
+      "ssh must reach every host without a password. The run folder and the text must have the "
+      "same path on all hosts, e.g. on shared storage.\n" +
       std::string(kHowJobsEnd) +
       "Examples:\n"
       "  tug launch job.textproto --hosts hosts.txt\n"

@@ -26,14 +26,14 @@ absl::StatusOr<SampleBatch> OneSample(const JobConfig& config, const Tokenizer& 
   ASSIGN_OR_RETURN(const std::string_view side, SideOfLine(text));
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(side));
   if (tokens.empty()) {
-    return absl::InvalidArgumentError("there is no line to read: give one with --prompt TEXT");
+    return absl::InvalidArgumentError("no line given: pass one with --prompt TEXT");
   }
   front.insert(front.end(), tokens.begin(), tokens.end());
   const uint32_t context = config.model().context();
   if (front.size() > context) {
     return absl::InvalidArgumentError(absl::StrCat("the line has ", front.size(),
                                                    " tokens, more than model.context = ", context,
-                                                   ": give a shorter one"));
+                                                   ": pass a shorter one"));
   }
   SampleBatch batch;
   batch.Resize(config.model().family(), /*padded=*/true, context, 1);

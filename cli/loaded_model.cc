@@ -23,14 +23,14 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   if (config.model().external()) {
     return absl::FailedPreconditionError(
         absl::StrCat(found.folder,
-                     " holds a model of the workers' own (model.external), which "
-                     "only they can run: read its safetensors files"));
+                     " was written by an external model (model.external), which tug cannot run: "
+                     "read its safetensors files directly"));
   }
   if (config.compute() == JobConfig::REPLAY) {
     return absl::FailedPreconditionError(
         absl::StrCat(found.folder,
-                     " is of a replay (compute: REPLAY), which trains no model: name "
-                     "a checkpoint of a training"));
+                     " was written by a replay (compute: REPLAY), which trains no model: pass a "
+                     "checkpoint of a training run"));
   }
   ModelOptions options = ModelOptionsOf(config);
   options.max_micro_batch = max_micro_batch;
@@ -39,8 +39,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   const BlockTable& blocks = loaded->model_->blocks();
   if (!google::protobuf::util::MessageDifferencer::Equals(blocks, reader.manifest().blocks())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the parameters in ", found.folder,
-                     " are laid out by another version of tug: use that version"));
+        absl::StrCat("a version of tug with another parameter layout wrote ", found.folder,
+                     ": use that version"));
   }
   for (int i = 0; i < blocks.blocks_size(); ++i) {
     const BlockSpec& block = blocks.blocks(i);

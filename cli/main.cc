@@ -70,7 +70,7 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
   }
   std::string what = error.what();
   if (command == &app && word[0] != '-') {
-    what = absl::StrCat("there is no command '", word, "'", MeantWord(app, word));
+    what = absl::StrCat("unknown command '", word, "'", MeantWord(app, word));
   } else if (const auto unknown = command->remaining(); !unknown.empty()) {
     what += MeantWord(*command, unknown.front());
   }
@@ -96,9 +96,9 @@ int Run(int argc, char** argv) {
       "  tug train deploy/jobs/quickstart.textproto\n"
       "  tug status runs/quickstart-1\n"
       "  tug sample --from runs/quickstart-1 --prompt \"In the beginning\"\n"
-      "Each command has its own --help. With TUG_LOG_FORMAT=json in the environment what "
-      "processes\n"
-      "say is JSON, a line each.");
+      "Each command has its own --help. With TUG_LOG_FORMAT=json in the environment, processes "
+      "log\n"
+      "JSON, one object per line.");
   app.set_version_flag("--version", tug::VersionText());
   app.require_subcommand(1);
   tug::AddNewCommand(app, chosen);

@@ -30,8 +30,9 @@ struct NewArguments {
 
 absl::Status New(const NewArguments& arguments) {
   if (arguments.name.find('/') != std::string::npos) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "NAME is '", arguments.name, "': give a name without a slash, and the file by --out"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("NAME '", arguments.name,
+                     "' contains a slash: pass a name without one, and the path with --out"));
   }
   const std::string path =
       arguments.out.empty() ? absl::StrCat(arguments.name, ".textproto") : arguments.out;
@@ -60,14 +61,14 @@ absl::Status New(const NewArguments& arguments) {
 void AddNewCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<NewArguments>();
   CLI::App* command = app.add_subcommand(
-      "new", "Writes a commented job file that fits a text, this machine and a time");
+      "new", "Writes a commented job file for a text, this machine and a training time");
   command->add_option("NAME", arguments->name, "Name of the job")->required();
   command
       ->add_option("--data", arguments->data,
                    "Text file or folder: plain, gzip, Zstandard, JSON lines (docs/texts.md)")
       ->type_name("PATH")
       ->required();
-  command->add_option("--minutes", arguments->minutes, "Time to train for on this machine")
+  command->add_option("--minutes", arguments->minutes, "Training time on this machine, in minutes")
       ->check(CLI::Range(0.1, 100000.0))
       ->capture_default_str();
   command->add_option("--out", arguments->out, "File to write [NAME.textproto]")->type_name("FILE");

@@ -61,8 +61,9 @@ CLI::Validator Count(double most) { return Number(1, most, /*whole=*/true); }
 CLI::Validator Rate() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
-        return ParseLinkRate(text).ok() ? ""
-                                        : absl::StrCat(text, ": a rate such as 100mbit or 400gbit");
+        return ParseLinkRate(text).ok()
+                   ? ""
+                   : absl::StrCat(text, ": not a rate such as 100mbit or 400gbit");
       },
       "");
 }
@@ -117,7 +118,7 @@ bool KeepsFigures(const CLI::App& command) {
 }
 
 Command PlanAModel(CLI::App& command, const std::shared_ptr<PlanArguments>& a) {
-  std::string name = "a model by its options";
+  std::string name = "a model given by options";
   LectureFigures lectures;
   for (const PlanPreset& preset : PlanPresets()) {
     if (preset.name != a->preset) continue;
@@ -159,8 +160,8 @@ void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
       "mixed: 16-bit parameters and gradients, FP32 master weights; or fp32")
       ->capture_default_str();
   add("--activations-gb", o.activations_gb, Number(0, 1e9, false),
-      "Activations of a GPU, where they are known [by formula, of a shape]");
-  add("--buffers-gb", o.buffers_gb, Number(0, 1e9, false), "Buffers and fragmentation of a GPU")
+      "Activations per GPU, if known [by formula, from the shape]");
+  add("--buffers-gb", o.buffers_gb, Number(0, 1e9, false), "Buffers and fragmentation per GPU")
       ->capture_default_str();
   add("--gpus", o.gpus, Count(kMostGpus), "GPUs in all: data parallel x tensor x pipeline")
       ->capture_default_str();
@@ -170,18 +171,18 @@ void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
       ->capture_default_str();
   command
       .add_flag("--sequence-parallel", o.sequence_parallel,
-                "With tensor parallelism: cut all activations along the sequence")
+                "With tensor parallelism: divide all activations along the sequence")
       ->excludes(job);
   add("--servers", o.servers, Count(kMostGpus),
       "Numbers of parameter servers in all [1, workers / 8, workers]")
       ->delimiter(',');
   add("--tokens", o.tokens, Number(1, kMostTokens, true), "Tokens of the training, such as 300e9");
   add("--batch-tokens", o.batch_tokens, Number(1, kMostTokens, true),
-      "Tokens of a step, over all GPUs [a micro-batch each]");
+      "Tokens per step, over all GPUs [one micro-batch per GPU]");
   add("--micro-batch", o.micro_batch, Count(1e6), "Sequences that a GPU computes at once")
       ->capture_default_str();
   add("--recompute", o.recompute, CLI::IsMember({"none", "selective", "full"}),
-      "Activations that are computed again: none, selective or full")
+      "Activations to recompute: none, selective or full")
       ->capture_default_str();
 }
 
@@ -192,17 +193,17 @@ void AddMachineOptions(CLI::App& command, PlanOptions& o) {
     return command.add_option(name, to, what)->transform(form)->capture_default_str();
   };
   add("--vocabulary", o.vocabulary, Count(kMostVocabulary),
-      "Symbols; of a job, where only its text knows them");
-  add("--host-gpus", o.host_gpus, Count(kMostGpus), "GPUs of a host");
+      "Vocabulary size; for a job, if it depends on the text");
+  add("--host-gpus", o.host_gpus, Count(kMostGpus), "GPUs per host");
   add("--memory-gb", o.memory_gb, Number(1e-3, 1e6, false), "Memory of a GPU");
   add("--tflops", o.tflops, Number(1e-6, 1e9, false), "Peak of a GPU; default: an A100 in bf16");
   add("--utilization", o.utilization, Number(1e-6, 1, false),
-      "Part of the peak that is achieved from end to end; default: 160 TFLOPS");
+      "Fraction of the peak achieved from end to end; default: 160 TFLOPS");
   add("--link", o.link, Rate(), "Link of a GPU to other hosts, each way")->type_name("RATE");
   add("--host-link", o.host_link, Rate(), "Link of a GPU within its host")->type_name("RATE");
   add("--latency-us", o.latency_us, Number(0, 1e9, false),
-      "Of a message, besides its transmission");
-  add("--days", o.days, Number(1e-3, 1e6, false), "Days that the training may take");
+      "Latency of a message, in addition to its transmission");
+  add("--days", o.days, Number(1e-3, 1e6, false), "Deadline of the training, in days");
 }
 
 }  // namespace
@@ -211,16 +212,16 @@ void AddPlanCommand(CLI::App& app, Command& chosen) {
   auto a = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand(
       "plan",
-      "Works out by formula what a model needs: memory, traffic, time, GPUs for a deadline");
+      "Estimates by formula what a model needs: memory, traffic, time, GPUs for a deadline");
   CLI::Option* job = command->add_option(
-      "JOB", a->job_file, "Job file to plan: what it says is changed with --set alone");
+      "JOB", a->job_file, "Job file to plan; its settings can be changed with --set only");
   command
       ->add_option("--set", a->overrides, "Override a field of the job file: path.to.field=value")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->needs(job);
   std::vector<std::string> names;
-  std::string presets = "A model of the lectures, as values of the other options:";
+  std::string presets = "Model from the lectures, as a set of the other options:";
   for (const PlanPreset& preset : PlanPresets()) {
     names.push_back(preset.name);
     absl::StrAppend(&presets, " ", preset.name, " (", preset.description, ")");
@@ -228,7 +229,8 @@ void AddPlanCommand(CLI::App& app, Command& chosen) {
   command->add_option("--preset", a->preset, presets)->check(CLI::IsMember(names))->excludes(job);
   AddModelOptions(*command, job, a->inputs);
   AddMachineOptions(*command, a->inputs);
-  command->add_option("--json", a->json, "File for all figures, not rounded")->type_name("FILE");
+  command->add_option("--json", a->json, "File to write all figures to, not rounded")
+      ->type_name("FILE");
   command->footer(
       "Examples:\n"
       "  tug plan --preset gpt3\n"

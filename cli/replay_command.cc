@@ -47,8 +47,8 @@ absl::StatusOr<std::optional<TokenFile>> OpenTokens(const std::string& run,
   if (file.info().fingerprint == config.data().resolved_fingerprint()) {
     return std::optional<TokenFile>(std::move(file));
   }
-  return absl::DataLossError(
-      absl::StrCat(path, " is not of the text that the run was trained on: it cannot be replayed"));
+  return absl::DataLossError(absl::StrCat(
+      path, " does not hold the text of the training run: the run cannot be replayed"));
 }
 
 absl::Status CheckFits(const RecordedRun& recorded, const JobConfig& config,
@@ -57,10 +57,11 @@ absl::Status CheckFits(const RecordedRun& recorded, const JobConfig& config,
       recorded.updates.size() == table.size()) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat(
-      "the order in ", run, "/order is of ", recorded.virtual_workers, " virtual workers and ",
-      recorded.updates.size(), " segments, its checkpoint of ", config.cluster().virtual_workers(),
-      " and ", table.size(), ": they are not of one job"));
+  return absl::DataLossError(absl::StrCat(run, "/order has ", recorded.virtual_workers,
+                                          " virtual workers and ", recorded.updates.size(),
+                                          " segments, but its checkpoint has ",
+                                          config.cluster().virtual_workers(), " and ", table.size(),
+                                          ": they belong to different jobs"));
 }
 
 // Progress: on a terminal in one line, otherwise a line now and then.
@@ -118,7 +119,7 @@ absl::Status Replay(const ReplayCommand& command) {
                                            recorded.update_count(), recorded.virtual_workers);
   if (difference.has_value()) {
     return absl::DataLossError(
-        absl::StrCat(what, ": not the bits of ", found.folder, ": ", DifferenceText(*difference)));
+        absl::StrCat(what, ": bits differ from ", found.folder, ": ", DifferenceText(*difference)));
   }
   std::printf("%s: same bits as %s\n", what.c_str(), found.folder.c_str());
   return absl::OkStatus();
@@ -129,18 +130,17 @@ absl::Status Replay(const ReplayCommand& command) {
 void AddReplayCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<ReplayCommand>();
   CLI::App* command = app.add_subcommand(
-      "replay",
-      "Computes a recorded asynchronous run again, update by update, and compares the bits");
+      "replay", "Recomputes a recorded asynchronous run, update by update, and compares the bits");
   command
       ->add_option("RUN", arguments->run,
-                   "Run folder of a job with sync.record: ORDER that ended in order")
+                   "Run folder of a job with sync.record: ORDER that ended without a failure")
       ->required();
   command->add_option("--threads", arguments->threads, "Compute threads; never changes the result")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->footer(
-      "Exit code 0: the same bits as the run's last checkpoint; 1: not, and where they differ "
-      "first.\nNot to be confused with `compute: REPLAY`, a job whose workers sleep through a "
+      "Exit code 0: same bits as the run's last checkpoint; 1: different bits, with the first "
+      "difference.\nNot to be confused with `compute: REPLAY`, a job whose workers sleep through a "
       "model's times (tug help job).\n"
       "Examples:\n"
       "  tug train job.textproto --run-dir runs/asp --set sync.policy=ASP --set "

@@ -113,34 +113,33 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
       ->type_name("PATH")
       ->required();
   command
-      ->add_option(
-          "--prompt", arguments->prompt,
-          "Beginning of the text, of which the last model.context tokens are read; of a model of "
-          "lines, the line to label or to answer")
+      ->add_option("--prompt", arguments->prompt,
+                   "Start of the text; its last model.context tokens are read. For a model of "
+                   "lines: the line to label or to answer")
       ->type_name("TEXT");
   command->add_option("--tokens", arguments->tokens, "Tokens to write")
       ->check(CLI::Range(uint64_t{1}, uint64_t{10'000'000}))
       ->capture_default_str();
   command
-      ->add_option(
-          "--temperature", arguments->pick.temperature,
-          "Below 1 bolder than the model believes, above 1 wilder; 0: always the likeliest token")
+      ->add_option("--temperature", arguments->pick.temperature,
+                   "Below 1: more probability for likely tokens; above 1: for unlikely ones; 0: "
+                   "always the likeliest token")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   command
       ->add_option("--top-k", arguments->pick.top_k,
-                   "Choose among so many likeliest tokens; 0: among all")
+                   "Choose among this number of likeliest tokens; 0: all")
       ->capture_default_str();
   command
       ->add_option("--top-p", arguments->pick.top_p,
-                   "Of these among the fewest likeliest that together have this probability; 1: "
-                   "among all")
+                   "Of these, choose among the fewest likeliest tokens whose probabilities add up "
+                   "to this; 1: all")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--seed", arguments->pick.seed, "Same seed, same text")
       ->capture_default_str();
   command->add_flag("--stats", arguments->stats,
-                    "At the end say on stderr how fast text was read and written");
+                    "At the end, print to stderr how fast text was read and written");
   command->footer(
       "Examples:\n"
       "  tug sample --from runs/job-1\n"

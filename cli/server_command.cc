@@ -41,7 +41,7 @@ absl::Status Serve(ServerOptions options, const std::vector<std::string>& interf
       options.listen_host == "::") {
     return absl::InvalidArgumentError(
         absl::StrCat("--listen ", options.listen_host,
-                     " cannot be told to workers: give the address by which they reach this host"));
+                     " is not an address workers can connect to: pass the address of this host"));
   }
   const std::string warning = LoopbackWarning(options.listen_host, "this server");
   if (!warning.empty()) Warn(warning);
@@ -57,20 +57,20 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ServerOptions>();
   options->listen_host.clear();
   auto interfaces = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("server", "Daemon: holds a part of the weights of a job");
+  CLI::App* command = app.add_subcommand("server", "Daemon: holds part of the weights of a job");
   command
-      ->add_option("--coordinator", options->coordinator,
-                   "Address of the job's coordinator; without it MASTER_ADDR and MASTER_PORT of "
-                   "the environment say it")
+      ->add_option(
+          "--coordinator", options->coordinator,
+          "Address of the job's coordinator; default: MASTER_ADDR:MASTER_PORT of the environment")
       ->type_name("HOST:PORT");
   CLI::Option* listen =
       command->add_option("--listen", options->listen_host,
                           "Address of this host that lanes listen on and workers connect to; "
-                          "without it that from which packets to the coordinator leave");
+                          "default: the local address of the route to the coordinator");
   listen->type_name("HOST");
   command
       ->add_option("--interface", *interfaces,
-                   "In place of --listen: only addresses of these, that of the way to the "
+                   "Instead of --listen: an address of these interfaces, that of the route to the "
                    "coordinator or else the first")
       ->type_name("NAME,..")
       ->delimiter(',')
@@ -79,17 +79,15 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
   auto keys = std::make_shared<KeysArgument>();
   keys->AddTo(*command);
   command->add_flag("--spare", options->spare,
-                    "Stand by: take the place of a server that is lost or leaves. Without it, a "
-                    "server that joins a running job gets its part of the segments");
-  command->footer(
-      std::string(
-          "SIGTERM hands over what the server holds, then ends it; another one, a second or more "
-          "later, ends it at once.\n") +
-      kHowNeededNodesEnd +
-      "Examples:\n"
-      "  tug server --coordinator 10.0.0.1:7070 --keys job.keys\n"
-      "  tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"
-      "  TUG_KEYS=job.keys MASTER_ADDR=10.0.0.1 MASTER_PORT=7070 tug server");
+                    "Stand by to replace a server that is lost or leaves. Without --spare, a "
+                    "server that joins a running job gets its share of the segments");
+  command->footer(std::string("SIGTERM drains the server: it hands over what it holds and exits; a "
+                              "second SIGTERM, at least 1 s later, ends it at once.\n") +
+                  kHowNeededNodesEnd +
+                  "Examples:\n"
+                  "  tug server --coordinator 10.0.0.1:7070 --keys job.keys\n"
+                  "  tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"
+                  "  TUG_KEYS=job.keys MASTER_ADDR=10.0.0.1 MASTER_PORT=7070 tug server");
   command->callback([options, interfaces, keys, &chosen] {
     chosen = [options, interfaces, keys] { return Serve(*options, *interfaces, *keys); };
   });

@@ -54,8 +54,8 @@ absl::StatusOr<CommConfig::Scheduler> ParseFixedPolicy(const std::string& name) 
   if (scheduler != CommConfig::AUTO) return scheduler;
   return absl::InvalidArgumentError(
       absl::StrCat("--policies ", name,
-                   ": it is tuned on live steps, which there are none of; give bytescheduler and "
-                   "comm.partition_bytes, comm.credit_bytes"));
+                   " cannot be simulated, since it tunes on real steps; use bytescheduler with "
+                   "comm.partition_bytes and comm.credit_bytes"));
 }
 
 absl::Status CheckRange(const char* option, const std::vector<uint32_t>& values, uint32_t most) {
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<ClusterSize>> SizesOf(const SchedulingArguments& a,
   if (workers.size() != servers.size()) {
     return absl::InvalidArgumentError(absl::StrCat("--workers has ", workers.size(),
                                                    " values and --servers ", servers.size(),
-                                                   ": give as many, or one"));
+                                                   ": pass the same number of values, or one"));
   }
   std::vector<ClusterSize> sizes;
   for (size_t i = 0; i < count; ++i) sizes.push_back({workers[i], servers[i]});
@@ -105,8 +105,8 @@ absl::Status CheckCost(const JobConfig& job, const SimulatedHosts& hosts) {
   if (chunks <= kMostChunks) return absl::OkStatus();
   const ClusterConfig& cluster = job.cluster();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%d workers and %d servers would take hours to simulate: %.1g chunks of messages, and %.1g "
-      "are the most; set a larger comm.partition_bytes or a smaller replay.size_scale",
+      "%d workers and %d servers would take hours to simulate: %.1g chunks of messages, above the "
+      "limit of %.1g; set a larger comm.partition_bytes or a smaller replay.size_scale",
       cluster.workers(), cluster.servers(), chunks, kMostChunks));
 }
 
@@ -164,13 +164,13 @@ absl::StatusOr<JobConfig> LoadReplayJob(const SchedulingArguments& a) {
   ASSIGN_OR_RETURN(JobConfig job, ParseJobConfig(text, a.job_file, overrides));
   if (job.compute() != JobConfig::REPLAY) {
     return absl::InvalidArgumentError(absl::StrCat(
-        a.job_file, " computes a model: only a replay is simulated (compute: REPLAY)"));
+        a.job_file, " computes a model, but only a replay can be simulated (compute: REPLAY)"));
   }
   const ImpairConfig& impair = job.comm().impair();
   if (impair.delay_ms() > 0 || impair.jitter_ms() > 0 || impair.loss() > 0 ||
       impair.rate_mbit() > 0) {
     return absl::InvalidArgumentError(
-        "comm.impair is not simulated: leave it out, and give --link and --latency-us");
+        "comm.impair is not simulated: remove it, and use --link and --latency-us instead");
   }
   RETURN_IF_ERROR(ResolveReplay(job));
   return job;
@@ -187,10 +187,9 @@ absl::Status SimulateScheduling(const SchedulingArguments& a) {
   ASSIGN_OR_RETURN(const std::vector<SizedJob> jobs, SizedJobs(a, job, hosts));
   std::printf("%s\n", ReplayText(job.replay()).c_str());
   std::printf(
-      "simulated, every worker and server on a host of its own: links of %s carry %.2f MB/s "
-      "of payload each way\n"
-      "lanes of a server: %u; as fitted to deploy/testbed, whatever the link: a message costs %g "
-      "us of a worker's or lane's time, streams get 1/%g to %g of their even share\n\n",
+      "simulated, one worker or server per host: links of %s carry %.2f MB/s of payload each way\n"
+      "lanes per server: %u; fitted to deploy/testbed, for any link: a message costs %g us of a "
+      "worker's or lane's time, streams get 1/%g to %g of their even share\n\n",
       a.link.c_str(), hosts.link_bytes_per_second * 1e-6, job.cluster().lanes_per_server(),
       hosts.message_seconds * 1e6, hosts.unevenness, hosts.unevenness);
   std::printf("%7s  %7s  %-13s  %10s  %10s  %7s  %8s\n", "workers", "servers", "policy", "step, ms",
@@ -201,9 +200,9 @@ absl::Status SimulateScheduling(const SchedulingArguments& a) {
 
 void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
   auto a = std::make_shared<SchedulingArguments>();
-  CLI::App* command = simulate.add_subcommand(
-      "scheduling",
-      "Predicts the step time of a replay under each policy, beside the bound that none beats");
+  CLI::App* command = simulate.add_subcommand("scheduling",
+                                              "Predicts the step time of a replay under each "
+                                              "policy, next to the lower bound of all policies");
   command->add_option("JOB", a->job_file, "Job file with compute: REPLAY (see tug help job)")
       ->required();
   command
@@ -213,28 +212,32 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--workers", a->workers,
-                   "Numbers of workers, 1 to 4096; each carries as many virtual workers as in the "
-                   "job [the job's]")
+                   "Numbers of workers, 1 to 4096; each runs as many virtual workers as in the job "
+                   "[the job's]")
       ->delimiter(',');
   command
       ->add_option("--servers", a->servers,
-                   "Numbers of servers, 1 to 1024: one, or one for each of --workers [the job's]")
+                   "Numbers of servers, 1 to 1024: one, or one per number of --workers [the job's]")
       ->delimiter(',');
-  command->add_option("--link", a->link, "Rate of every host's link each way, as tc writes it")
+  command->add_option("--link", a->link, "Rate of every host's link each way, in tc's notation")
       ->type_name("RATE")
       ->capture_default_str();
   command
       ->add_option("--policies", a->policies,
-                   "Policies: fifo, priority, bytescheduler; speed-up is over the first")
+                   "Policies: fifo, priority, bytescheduler; speed-up is relative to the first")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--latency-us", a->latency_us, "Of a message, besides its transmission")
+  command
+      ->add_option("--latency-us", a->latency_us,
+                   "Latency of a message, in addition to its transmission")
       ->capture_default_str();
-  command->add_option("--queue-ms", a->queue_ms, "How long a link queues before senders must wait")
+  command
+      ->add_option("--queue-ms", a->queue_ms,
+                   "Queue of a link, as transmission time; when it is full, senders wait")
       ->capture_default_str();
   command
       ->add_option("--lane-rate", a->lane_rate,
-                   "FP32 gradients that a lane sums and updates, GB/s; 0: at once")
+                   "FP32 gradients that a lane sums and updates, GB/s; 0: without delay")
       ->capture_default_str();
   command->footer(
       "Examples:\n"
@@ -249,7 +252,7 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
 
 void AddSimulateCommand(CLI::App& app, Command& chosen) {
   CLI::App* simulate = app.add_subcommand(
-      "simulate", "Works out in virtual time what jobs do on other machines, and amid faults");
+      "simulate", "Simulates jobs in virtual time, on other machines and under faults");
   simulate->require_subcommand(1);
   simulate->footer(
       "Examples:\n"

@@ -46,7 +46,7 @@ absl::StatusOr<PlantedBug> ParsePlant(const std::string& name) {
     names.push_back(bug.name);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--plant ", name, ": one of ", absl::StrJoin(names, ", ")));
+      absl::StrCat("--plant ", name, ": unknown bug; use one of ", absl::StrJoin(names, ", ")));
 }
 
 absl::StatusOr<Conjunction> ParseConjunction(const std::string& name) {
@@ -56,8 +56,8 @@ absl::StatusOr<Conjunction> ParseConjunction(const std::string& name) {
     if (name == known.name) return known.conjunction;
     names.push_back(known.name);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--conjunction ", name, ": one of ", absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--conjunction ", name, ": unknown conjunction; use one of ", absl::StrJoin(names, ", ")));
 }
 
 std::string ReplayCommand(const FaultArguments& a, uint64_t seed) {
@@ -87,8 +87,8 @@ class Summary {
     for (size_t f = 0; f < kFaultKinds; ++f) {
       if (faults_[f] > 0) std::printf("%10lu  %s\n", faults_[f], kFaultNames[f]);
     }
-    std::printf("%10lu  nodes fenced off, that ended\n", fenced_);
-    std::printf("%10lu  returns to a checkpoint\n", rollbacks_);
+    std::printf("%10lu  nodes fenced off and ended\n", fenced_);
+    std::printf("%10lu  rollbacks to a checkpoint\n", rollbacks_);
     std::printf("%10lu  runs resumed\n", resumed_);
     std::printf("%10lu  messages\n", messages_);
     const std::string violations =
@@ -97,11 +97,11 @@ class Summary {
     const std::string seeds = runs_ == 1
                                   ? absl::StrCat("seed ", a_.seed)
                                   : absl::StrCat("seeds ", a_.seed, " to ", a_.seed + runs_ - 1);
-    std::printf("%s: %s, %.0f seeds a minute in %u %s\n", seeds.c_str(), violations.c_str(),
+    std::printf("%s: %s, %.0f seeds per minute in %u %s\n", seeds.c_str(), violations.c_str(),
                 static_cast<double>(runs_) / std::max(minutes, 1e-6), jobs_,
                 jobs_ == 1 ? "process" : "processes");
     if (broken_ == 0) return absl::OkStatus();
-    return absl::AbortedError(absl::StrCat("an invariant does not hold; see it with: ",
+    return absl::AbortedError(absl::StrCat("an invariant is violated; reproduce it with: ",
                                            ReplayCommand(a_, first_broken_)));
   }
 
@@ -155,7 +155,7 @@ absl::Status TraceOne(const FaultArguments& a, PlantedBug plant, Conjunction con
   for (const std::string& violation : outcome.violations) {
     std::printf("violation: %s\n", violation.c_str());
   }
-  return absl::AbortedError(absl::StrCat("an invariant does not hold with seed ", a.seed));
+  return absl::AbortedError(absl::StrCat("an invariant is violated with seed ", a.seed));
 }
 
 absl::Status SimulateFaults(const FaultArguments& a) {
@@ -172,7 +172,7 @@ absl::Status SimulateFaults(const FaultArguments& a) {
   }
   if (a.trace) {
     if (a.runs == 1) return TraceOne(a, plant, conjunction);
-    return absl::InvalidArgumentError("--trace shows one seed: leave --runs out");
+    return absl::InvalidArgumentError("--trace shows one seed: omit --runs");
   }
   FaultRuns runs{.first_seed = a.seed, .runs = a.runs, .plant = plant, .conjunction = conjunction};
   runs.jobs = a.jobs > 0 ? a.jobs : static_cast<uint32_t>(ReadCpuBudget().usable);
@@ -191,18 +191,21 @@ void AddSimulateFaults(CLI::App& simulate, Command& chosen) {
   auto a = std::make_shared<FaultArguments>();
   CLI::App* command = simulate.add_subcommand(
       "faults",
-      "Runs whole jobs with faults drawn from seeds, and checks what must hold of every run");
-  command->add_option("--seed", a->seed, "First seed: a job, its cluster, its network, its faults")
+      "Runs complete jobs with faults drawn from seeds, and checks the invariants of every run");
+  command
+      ->add_option("--seed", a->seed,
+                   "First seed; a seed determines the job, its cluster, its network and its faults")
       ->capture_default_str();
   command->add_option("--runs", a->runs, "Number of seeds, one after the other")
       ->capture_default_str();
-  command->add_option("--jobs", a->jobs, "Processes that run seeds side by side [one a core]");
-  command->add_flag("--trace", a->trace, "Say what happens in the run of --seed, in virtual time");
+  command->add_option("--jobs", a->jobs, "Processes that run seeds in parallel [one per core]");
+  command->add_flag("--trace", a->trace, "Print the events of the run of --seed, in virtual time");
   std::string plants;
   for (const PlantedBugName& bug : kPlantedBugs) {
     absl::StrAppend(&plants, plants.empty() ? "" : "; ", bug.name, ": ", bug.text);
   }
-  command->add_option("--plant", a->plant, "Plant a bug, to see that it is found (" + plants + ")")
+  command
+      ->add_option("--plant", a->plant, "Plant a bug, to check that it is found (" + plants + ")")
       ->type_name("BUG");
   std::string conjunctions;
   for (const ConjunctionName& known : kConjunctions) {
@@ -210,7 +213,7 @@ void AddSimulateFaults(CLI::App& simulate, Command& chosen) {
   }
   command
       ->add_option("--conjunction", a->conjunction,
-                   "Conditions that all runs have besides what is drawn (" + conjunctions + ")")
+                   "Conditions of all runs, in addition to the drawn ones (" + conjunctions + ")")
       ->type_name("NAME");
   command->footer(
       "What is simulated and what is checked: docs/reliability.md.\n"

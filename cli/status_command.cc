@@ -81,14 +81,14 @@ void AddStatusCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<CoordinatorArguments>();
   auto watch = std::make_shared<bool>(false);
   CLI::App* command =
-      app.add_subcommand("status", "Shows how a running job is doing, and its nodes");
+      app.add_subcommand("status", "Shows the progress of a running job and its nodes");
   arguments->AddTo(*command);
-  command->add_flag("--watch", *watch,
-                    "Goes on to show it, twice a second, with who is late and what each node waits "
-                    "for, until the job ends or q is pressed; without a terminal, lines whenever "
-                    "a step is done");
+  command->add_flag(
+      "--watch", *watch,
+      "Update twice a second, with slow nodes and what each node waits for, until the job ends or "
+      "q is pressed; without a terminal, print lines after each step");
   command->footer(
-      "The live page of the job, which is said here too, shows the same and its curves.\n"
+      "The live page of the job, whose address is printed too, shows the same and curves.\n"
       "Examples:\n  tug status runs/job-1\n  tug status --watch runs/job-1\n"
       "  tug status --coordinator 127.0.0.1:7070");
   command->callback([arguments, watch, &chosen] {
@@ -99,19 +99,18 @@ void AddStatusCommand(CLI::App& app, Command& chosen) {
 }
 
 void AddStopCommand(CLI::App& app, Command& chosen) {
-  AddQuery(app, chosen, "stop", "Ends a job in order: finishes the step, writes a checkpoint",
-           StopJob);
+  AddQuery(app, chosen, "stop", "Stops a job: finishes the step, writes a checkpoint", StopJob);
 }
 
 void AddDrainCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<CoordinatorArguments>();
   auto node = std::make_shared<uint32_t>(0);
   CLI::App* command = app.add_subcommand(
-      "drain", "Lets a node leave a running job: a server hands its segments over first");
+      "drain", "Removes a node from a running job after it has handed over its work");
   command->add_option("NODE", *node, "Number of the node, as tug status shows it")->required();
   arguments->AddTo(*command);
   command->footer(
-      "The node ends by itself once the others have what it had; the job goes on.\n"
+      "The node exits once other nodes have its segments or virtual workers; the job continues.\n"
       "Examples:\n  tug drain 2 runs/job-1\n  tug drain 2 --coordinator 127.0.0.1:7070");
   command->callback([arguments, node, &chosen] {
     chosen = [arguments, node] { return DrainNode(*arguments, *node); };

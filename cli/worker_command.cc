@@ -85,20 +85,20 @@ absl::Status ReadPlace(WorkerCommand& command) {
 std::string CheckShare(const std::string& text) {
   return ParseGpuShare(text).has_value()
              ? ""
-             : "I/N: a worker's number, from 0 on, and how many there are";
+             : "not I/N: the number of a worker, from 0, and the number of workers";
 }
 
 void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
-  CLI::Option* const numbers = command.add_option(
-      "--gpu", choice.numbers,
-      "Numbers of the host's NVIDIA GPUs that it takes, if the job's device is CUDA or AUTO; "
-      "several compute each micro-batch together; default 0");
+  CLI::Option* const numbers =
+      command.add_option("--gpu", choice.numbers,
+                         "Numbers of the host's NVIDIA GPUs to use, if the job's device is CUDA or "
+                         "AUTO; several compute each micro-batch together; default 0");
   numbers->type_name("N,..")->delimiter(',')->allow_extra_args(false)->check(
       CLI::NonNegativeNumber);
   command
       .add_option("--gpu-share", choice.share,
-                  "In place of --gpu: the part of worker I of N of the GPUs that the host has, as "
-                  "tug train and tug launch start them")
+                  "Instead of --gpu: the share of worker I of N in the host's GPUs; set by tug "
+                  "train and tug launch")
       ->type_name("I/N")
       ->excludes(numbers)
       ->check(CheckShare);
@@ -106,13 +106,13 @@ void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
 
 void AddJobOptions(CLI::App& command, WorkerOptions& options) {
   command
-      .add_option("--coordinator", options.coordinator,
-                  "Address of the job's coordinator; without it MASTER_ADDR and MASTER_PORT of the "
-                  "environment say it")
+      .add_option(
+          "--coordinator", options.coordinator,
+          "Address of the job's coordinator; default: MASTER_ADDR:MASTER_PORT of the environment")
       ->type_name("HOST:PORT");
   CLI::Option* job = command.add_option(
       "--job", options.job_file,
-      "Job file that the coordinator's must equal; nothing else is read from it");
+      "Job file to compare with the coordinator's; the worker exits if they differ");
   job->type_name("JOB");
   command
       .add_option("--set", options.overrides,
@@ -122,7 +122,7 @@ void AddJobOptions(CLI::App& command, WorkerOptions& options) {
       ->needs(job);
   command
       .add_option("--cache-dir", options.cache_dir,
-                  "Folder for the tokens of the text, where the run folder's cannot be read")
+                  "Folder for the tokens of the text, if the run folder's cannot be read")
       ->type_name("DIR");
 }
 
@@ -150,24 +150,23 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
   AddGpuOptions(*command, arguments->gpus);
   command
       ->add_option("--core-share", arguments->core_share,
-                   "Worker I of N that share the cores which this process may use, as tug launch "
-                   "starts them: it takes its part of them")
+                   "Use the share of worker I of N in the cores available to this process; set by "
+                   "tug launch")
       ->type_name("I/N")
       ->check(CheckShare);
   command->footer(
-      std::string(
-          "SIGTERM lets others take over the worker's part, then ends it; another one, a second or "
-          "more later, ends it at once.\n") +
+      std::string("SIGTERM drains the worker: other workers take over its virtual workers, then it "
+                  "exits; a second SIGTERM, at least 1 s later, ends it at once.\n") +
       kHowNeededNodesEnd +
-      "In a job that has all its workers it waits for a place, fault.failure_timeout_ms and 10 s "
-      "more: whom it is to replace may not be missed yet.\n"
-      "Of other launchers (torchrun, wrappers of mpirun and srun, indexed jobs of Kubernetes) it "
-      "reads:\n"
-      "  RANK, WORLD_SIZE              which worker it is; WORLD_SIZE must be cluster.workers of "
-      "the job\n"
-      "  LOCAL_RANK, LOCAL_WORLD_SIZE  which one of its host, unless --gpu-share or --core-share "
-      "is there: its part of the GPUs, unless --gpu is there, and of the cores, unless it was "
-      "given some of them only\n"
+      "If the job is full, the worker waits for fault.failure_timeout_ms + 10 s: the node it "
+      "replaces may not have been declared lost yet.\n"
+      "Variables of other launchers that it reads (torchrun, wrappers of mpirun and srun, indexed "
+      "Kubernetes jobs):\n"
+      "  RANK, WORLD_SIZE              its number among all workers; WORLD_SIZE must be "
+      "cluster.workers of the job\n"
+      "  LOCAL_RANK, LOCAL_WORLD_SIZE  its number among the workers of its host: selects its share "
+      "of the GPUs (unless --gpu is given) and of the cores (unless it is restricted to some of "
+      "them); not read with --gpu-share or --core-share\n"
       "Examples:\n"
       "  tug worker --coordinator 10.0.0.1:7070 --keys job.keys\n"
       "  tug worker --coordinator 10.0.0.1:7070 --keys job.keys --gpu 0,1,2,3\n"
@@ -177,7 +176,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
     gpus.numbered = command->count("--gpu") > 0;
     const std::set<int> different(gpus.numbers.begin(), gpus.numbers.end());
     if (different.size() != gpus.numbers.size()) {
-      throw CLI::ValidationError("--gpu", "a number is there twice");
+      throw CLI::ValidationError("--gpu", "duplicate GPU number; list each GPU once");
     }
     chosen = [arguments] { return Work(*arguments); };
   });

@@ -32,10 +32,10 @@ absl::Status CannotReach(const std::string& address, const std::string& why) {
   const std::string loopback = at.ok() ? LoopbackOfName(at->host) : "";
   const std::string advice =
       loopback.empty()
-          ? absl::StrCat("is it running? start it with `tug coordinator JOB --listen ", address,
-                         "`")
-          : absl::StrCat(at->host, " leads to this host alone (", loopback,
-                         "): give the address by which other hosts reach the coordinator's host");
+          ? absl::StrCat("if it is not running, start it with `tug coordinator JOB --listen ",
+                         address, "`")
+          : absl::StrCat(at->host, " resolves to this host only (", loopback,
+                         "): pass the address at which other hosts reach the coordinator's host");
   return absl::UnavailableError(
       absl::StrCat("cannot reach the coordinator at ", address, " (", why, "): ", advice));
 }
@@ -66,11 +66,10 @@ absl::Status NoConnection(const std::string& address, absl::Duration timeout, co
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (keys.mode == SecurityConfig::CURVE && parsed.ok() && SomebodyListens(*parsed)) {
     return absl::UnauthenticatedError(absl::StrCat(
-        "who listens at ", address,
-        " does not take the keys of this process (mode curve, fingerprint ", KeysFingerprint(keys),
-        "), or is too busy to answer: if its job has others, or none, or keys of mode token, give "
-        "--keys FILE, a copy of the coordinator's, and compare with `tug keys --show FILE` on both "
-        "sides"));
+        "the process at ", address, " rejected the keys of this process (mode curve, fingerprint ",
+        KeysFingerprint(keys),
+        ") or did not reply in time: pass --keys FILE with a copy of the coordinator's keys; "
+        "compare `tug keys --show FILE` on both hosts"));
   }
   return CannotReach(address, absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
 }
@@ -81,8 +80,8 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   if (code == absl::StatusCode::kUnavailable) return CannotReach(address, "connection lost");
   if (code == absl::StatusCode::kDeadlineExceeded) {
-    return CannotReach(
-        address, absl::StrCat("no answer within ", absl::FormatDuration(kControlCallTimeout)));
+    return CannotReach(address,
+                       absl::StrCat("no reply within ", absl::FormatDuration(kControlCallTimeout)));
   }
   // gRPC's own message: the coordinator has no thread or memory for another call.
   const std::string& said = status.error_message();
@@ -94,7 +93,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   }
   if (code == absl::StatusCode::kUnimplemented) {
     return absl::FailedPreconditionError(
-        absl::StrCat("what answers at ", address,
+        absl::StrCat("the process at ", address,
                      " is not a Tugboat coordinator of this version: check the address"));
   }
   if (code == absl::StatusCode::kUnauthenticated) {

@@ -45,7 +45,7 @@ TEST(ControlClient, DoesNotAdviseToListenWhereOnlyTheHostItselfReaches) {
   const auto client = ControlClient::Connect("127.0.1.1:1", absl::Milliseconds(300));
   ASSERT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
   const std::string message(client.status().message());
-  EXPECT_TRUE(absl::StrContains(message, "leads to this host alone")) << message;
+  EXPECT_TRUE(absl::StrContains(message, "resolves to this host only")) << message;
   EXPECT_FALSE(absl::StrContains(message, "--listen")) << message;
 }
 

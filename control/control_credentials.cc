@@ -61,19 +61,19 @@ std::optional<CallRefusal> RefusalByKeys(const grpc::ServerContextBase& context,
   if (!token.has_value()) {
     return Refuse(
         "it has no keys",
-        absl::StrCat("this job takes only who has its keys (security.mode ",
+        absl::StrCat("this job requires its keys (security.mode ",
                      SecurityConfig::Mode_Name(keys.mode),
-                     "); give --keys FILE or TUG_KEYS=FILE, a copy of the coordinator's"));
+                     "); pass --keys FILE or TUG_KEYS=FILE with a copy of the coordinator's keys"));
   }
   if (encrypted != wants_encryption) {
     return Refuse(absl::StrCat("its keys are of another mode, the job's of mode ", mode),
-                  "give --keys FILE, a copy of the coordinator's");
+                  "pass --keys FILE with a copy of the coordinator's keys");
   }
   if (SameSecret(*token, keys.token)) return std::nullopt;
   return Refuse(absl::StrCat("its keys are of another job (fingerprint ",
                              TokenFingerprint(keys.mode, *token), ")"),
-                "give --keys FILE, a copy of the coordinator's, and compare with `tug keys --show "
-                "FILE` on both sides");
+                "pass --keys FILE with a copy of the coordinator's keys; compare `tug keys --show "
+                "FILE` on both hosts");
 }
 
 }  // namespace
@@ -110,8 +110,8 @@ std::optional<CallRefusal> RefusalOf(const grpc::ServerContextBase& context, con
   if (!keys.none()) {
     refusal = RefusalByKeys(context, keys);
   } else if (MetadataOf(context, kToken).has_value()) {
-    refusal = Refuse("it has keys, and this job has none (security.mode NONE)",
-                     "leave --keys and TUG_KEYS out, or see that the address is that of your job");
+    refusal = Refuse("it has keys, but this job has none (security.mode NONE)",
+                     "omit --keys and TUG_KEYS, or check that the address is that of your job");
   }
   const std::optional<std::string> version = OtherVersion(context);
   if (!version.has_value()) return refusal;

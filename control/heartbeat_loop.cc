@@ -62,7 +62,7 @@ class Beats {
   const Trace* trace() const { return callbacks_.trace ? callbacks_.trace() : nullptr; }
 
   std::string Remedy() const {
-    return absl::StrCat("take the job up with: tug coordinator --take-up ", run_dir_);
+    return absl::StrCat("recover the job: tug coordinator --recover ", run_dir_);
   }
 
   // Waits between two heartbeats; not a means of synchronisation. A new connection ends it.
@@ -86,7 +86,7 @@ class Beats {
 
   void Tell(const BeatCore::Verdict& verdict) const {
     if (verdict.answers_again) {
-      LogInfo("the coordinator answers again", {{"address", client_.address()}});
+      LogInfo("the coordinator replies again", {{"address", client_.address()}});
     }
     switch (verdict.event) {
       case BeatCore::Event::kNone:
@@ -94,11 +94,11 @@ class Beats {
         return;
       case BeatCore::Event::kSilence:
         return LogWarning(
-            absl::StrCat("the coordinator does not answer; the job goes on without it for ",
-                         absl::FormatDuration(core_.patience()), " at most: ", Remedy()),
+            absl::StrCat("no reply from the coordinator; training continues for up to ",
+                         absl::FormatDuration(core_.patience()), ". If it has died, ", Remedy()),
             {{"address", client_.address()}});
       case BeatCore::Event::kLeft:
-        return LogInfo("this node has left the job, which goes on");
+        return LogInfo("this node has left the job; the job continues");
     }
   }
 
@@ -112,7 +112,7 @@ class Beats {
 
   bool WantsToLeave() {
     if (leaving_ || !callbacks_.leaving || !callbacks_.leaving()) return leaving_;
-    LogInfo("this node hands over what it has, to leave the job; another SIGTERM ends it at once");
+    LogInfo("draining: handing over to other nodes; another SIGTERM exits at once");
     return leaving_ = true;
   }
 
@@ -130,7 +130,7 @@ class Beats {
         return;
       }
       if (!sent.ok()) {
-        LogWarning("the trace of this process is not whole",
+        LogWarning("the trace of this process is incomplete",
                    {{"why", std::string(sent.message())}});
         break;
       }

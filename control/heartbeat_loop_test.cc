@@ -224,7 +224,7 @@ TEST_F(HeartbeatLoopTest, GivesUpOnACoordinatorThatHasDiedAndSaysHowToTakeItsJob
   EXPECT_GE(time.Now() - begin, absl::Milliseconds(300)) << "fault.coordinator_timeout_ms";
   EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable) << end;
   EXPECT_NE(end.ToString().find(coordinator.address()), std::string::npos) << end;
-  EXPECT_NE(end.ToString().find("tug coordinator --take-up /runs/job-1"), std::string::npos) << end;
+  EXPECT_NE(end.ToString().find("tug coordinator --recover /runs/job-1"), std::string::npos) << end;
 }
 
 TEST_F(HeartbeatLoopTest, GoesOnWithAnotherCoordinatorAtTheSameAddress) {

@@ -34,7 +34,7 @@ absl::StatusOr<std::optional<RegisterReply>> JoinJob(ControlClient& client,
     const bool waited = core.waits();
     switch (core.OnReply(reply.status(), time.Now())) {
       case JoinCore::Next::kJoined:
-        if (waited) LogInfo("there is a place in the job now");
+        if (waited) LogInfo("joined the job: a slot became free");
         return reply;
       case JoinCore::Next::kNotNeeded:
         LogInfo("the job has ended: this process is not needed");

@@ -102,7 +102,7 @@ TEST(JoinJob, WaitsForRoomInAFullJobAndSaysSoOnce) {
   const size_t first = said.find(kFull.error_message());
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find(kFull.error_message(), first + 1), std::string::npos) << said;
-  EXPECT_NE(said.find("there is a place in the job now"), std::string::npos) << said;
+  EXPECT_NE(said.find("joined the job: a slot became free"), std::string::npos) << said;
 }
 
 TEST(JoinJob, PassesARefusalOnAtOnce) {

@@ -72,8 +72,7 @@ BeatCore::Verdict BeatCore::OnAnswer(const HeartbeatReply& reply) {
   } else if (reply.phase() == FAILED) {
     verdict.end = absl::AbortedError(reply.failure());
   } else if (reply.leave() && reply.replace()) {
-    verdict.end =
-        absl::AbortedError("this node has left the job, which waits for another one in its place");
+    verdict.end = absl::AbortedError("this node has left the job, which waits for a replacement");
   } else if (reply.leave()) {
     verdict.end = absl::OkStatus();
     verdict.event = Event::kLeft;
@@ -86,7 +85,7 @@ BeatCore::Verdict BeatCore::OnSilence(absl::Duration silence) {
   if (silence > patience_) {
     const absl::Duration shown = absl::Floor(silence, absl::Milliseconds(100));
     return {.end = absl::UnavailableError(
-                absl::StrCat("has not answered for ", absl::FormatDuration(shown))),
+                absl::StrCat("has not replied for ", absl::FormatDuration(shown))),
             .event = Event::kGaveUp};
   }
   if (silence <= kSilence || std::exchange(silence_told_, true)) return {};

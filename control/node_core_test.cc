@@ -120,7 +120,7 @@ TEST_F(BeatCoreTest, TellsOfSilenceOnceAndGivesUpLater) {
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(Beat(silence_).end.has_value());
   const BeatCore::Verdict verdict = Beat(silence_);
   EXPECT_EQ(verdict.event, Event::kGaveUp);
-  EXPECT_THAT(std::string(verdict.end->message()), HasSubstr("has not answered for 11s"));
+  EXPECT_THAT(std::string(verdict.end->message()), HasSubstr("has not replied for 11s"));
 }
 
 TEST_F(BeatCoreTest, DoesNotCountItsOwnPauseAsSilence) {

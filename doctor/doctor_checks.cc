@@ -90,17 +90,18 @@ MaybeVerdict JudgeSharedMemory(const HostFacts& facts, const HostNeeds&) {
 
 MaybeVerdict JudgeLogins(const HostFacts& facts, const HostNeeds& needs) {
   if (!needs.has_job || !needs.by_login || facts.logins_at_once == 0) return std::nullopt;
-  return CheckVerdict{needs.processes() > facts.logins_at_once ? kWarning : kOk,
-                      absl::StrCat(needs.processes(), " logins at once, MaxStartups begins at ",
-                                   facts.logins_at_once)};
+  return CheckVerdict{
+      needs.processes() > facts.logins_at_once ? kWarning : kOk,
+      absl::StrCat(needs.processes(), " concurrent logins, sshd may refuse some from ",
+                   facts.logins_at_once, " on (MaxStartups)")};
 }
 
 MaybeVerdict JudgeRunFolder(const HostFacts& facts, const HostNeeds& needs) {
   if (!facts.run.has_value() || !needs.keeps_run()) return std::nullopt;
   const FolderFacts& run = *facts.run;
   if (!run.error.empty()) return CheckVerdict{kProblem, run.error};
-  if (run.there == run.path) return CheckVerdict{kOk, absl::StrCat(run.path, " can be written")};
-  return CheckVerdict{kOk, absl::StrCat(run.path, " can be made in ", run.there)};
+  if (run.there == run.path) return CheckVerdict{kOk, absl::StrCat(run.path, " is writable")};
+  return CheckVerdict{kOk, absl::StrCat(run.path, " can be created in ", run.there)};
 }
 
 MaybeVerdict JudgeDisk(const HostFacts& facts, const HostNeeds& needs) {
@@ -111,7 +112,7 @@ MaybeVerdict JudgeDisk(const HostFacts& facts, const HostNeeds& needs) {
                                                                     : kOk;
   std::string what = absl::StrCat(Bytes(free), " free in ", facts.run->there);
   if (needs.disk_bytes > 0) {
-    absl::StrAppend(&what, ", ", Bytes(needs.disk_bytes), " of checkpoints");
+    absl::StrAppend(&what, ", ", Bytes(needs.disk_bytes), " needed for checkpoints");
   }
   return CheckVerdict{level, std::move(what)};
 }
@@ -131,32 +132,37 @@ MaybeVerdict JudgeText(const HostFacts& facts, const HostNeeds& needs) {
 }
 
 constexpr HostCheck kHostChecks[] = {
-    {"cores", "fewer processes here (slots=N, cluster.workers), or cluster.compute_threads",
+    {"cores",
+     "run fewer processes here (slots=N, cluster.workers), or lower cluster.compute_threads",
      JudgeCores},
     {"memory",
-     "fewer processes here (slots=N), a smaller train.micro_batch, train.recompute, or "
-     "placement.kind ZERO2 or ZERO3",
+     "run fewer processes here (slots=N), lower train.micro_batch, or set train.recompute, or "
+     "placement.kind to ZERO2 or ZERO3",
      JudgeMemory},
     {"GPU",
      "install NVIDIA's driver and a build with CUDA (deploy/bundle FILE --config=cuda), or set "
      "device=CPU",
      JudgeGpu},
-    {"NCCL", "install NCCL (package libnccl2), or let a worker have one GPU (tug worker --gpu N)",
+    {"NCCL", "install NCCL (package libnccl2), or give each worker one GPU (tug worker --gpu N)",
      JudgeNccl},
-    {"locked memory", "in /etc/security/limits.conf: * - memlock unlimited; log in again",
+    {"locked memory", "add `* - memlock unlimited` to /etc/security/limits.conf and log in again",
      JudgeLockedMemory},
-    {"open files", "in /etc/security/limits.conf: * - nofile 1048576; log in again",
+    {"open files", "add `* - nofile 1048576` to /etc/security/limits.conf and log in again",
      JudgeOpenFiles},
     {"/dev/shm",
-     "mount -o remount,size=2g /dev/shm; in a container --shm-size or an emptyDir of memory",
+     "run mount -o remount,size=2g /dev/shm; in a container, use --shm-size or mount an emptyDir "
+     "of medium Memory",
      JudgeSharedMemory},
-    {"MaxStartups",
-     "in sshd_config a larger MaxStartups; `tug launch` tries again and takes longer", JudgeLogins},
-    {"run folder", "mount the shared storage, make the folder, or name another one with --run-dir",
+    {"MaxStartups", "raise MaxStartups in sshd_config; else `tug launch` retries and takes longer",
+     JudgeLogins},
+    {"run folder",
+     "mount the shared storage, create the folder, or pass another one with --run-dir",
      JudgeRunFolder},
-    {"disk", "free some, a smaller checkpoint.keep, or another --run-dir", JudgeDisk},
-    {"cache", "delete old ones there, or install tug and name it with --program", JudgeCache},
-    {"text", "copy it there under the path of data.path, or put it on shared storage", JudgeText},
+    {"disk", "free disk space, lower checkpoint.keep, or pass another --run-dir", JudgeDisk},
+    {"cache",
+     "delete old folders there, or install tug on the hosts and pass its path with --program",
+     JudgeCache},
+    {"text", "copy the text to data.path on this host, or put it on shared storage", JudgeText},
 };
 
 MaybeVerdict TwinVersion(const CheckedHost& first, const CheckedHost& other) {
@@ -167,8 +173,8 @@ MaybeVerdict TwinVersion(const CheckedHost& first, const CheckedHost& other) {
 
 MaybeVerdict TwinInstructions(const CheckedHost& first, const CheckedHost& other) {
   if (first.facts.instructions == other.facts.instructions) return std::nullopt;
-  return CheckVerdict{kWarning, absl::StrCat("computes with ", other.facts.instructions, ", ",
-                                             first.name, " with ", first.facts.instructions)};
+  return CheckVerdict{kWarning, absl::StrCat("uses ", other.facts.instructions, ", ", first.name,
+                                             " uses ", first.facts.instructions)};
 }
 
 MaybeVerdict TwinText(const CheckedHost& first, const CheckedHost& other) {
@@ -178,15 +184,18 @@ MaybeVerdict TwinText(const CheckedHost& first, const CheckedHost& other) {
     return std::nullopt;
   }
   if (one->bytes == two->bytes && one->hash == two->hash) return std::nullopt;
-  return CheckVerdict{kProblem, absl::StrCat("other content than on ", first.name, " (",
+  return CheckVerdict{kProblem, absl::StrCat("content differs from that on ", first.name, " (",
                                              Bytes(two->bytes), " and ", Bytes(one->bytes), ")")};
 }
 
 constexpr TwinCheck kTwinChecks[] = {
     {"glibc",
-     "the same release of the distribution everywhere; else last bits may differ from run to run",
+     "install the same distribution release on all hosts; else the last bits of results may differ "
+     "from run to run",
      TwinVersion},
-    {"instructions", "hosts of one kind; else last bits depend on which host computes what",
+    {"instructions",
+     "use hosts with the same CPU type; else the last bits of results depend on which host "
+     "computes what",
      TwinInstructions},
     {"same text", "copy the same text to all hosts", TwinText},
 };
@@ -227,16 +236,16 @@ void CheckBandwidth(std::span<const CheckedLink> links, uint64_t exchanged_bytes
     CheckVerdict verdict{kOk, Rate(way.bytes_per_second)};
     if (way.bytes_per_second < kSlowLink * median) {
       verdict.level = kWarning;
-      absl::StrAppend(&verdict.what, ", the median of all is ", Rate(median));
+      absl::StrAppend(&verdict.what, ", the median of all links is ", Rate(median));
     }
     if (exchanged_bytes > 0 && way.bytes_per_second > 0) {
-      absl::StrAppendFormat(&verdict.what, "; a worker's %s of a step take %.2f s",
+      absl::StrAppendFormat(&verdict.what, "; a worker's %s per step take %.2f s",
                             Bytes(exchanged_bytes),
                             static_cast<double>(exchanged_bytes) / way.bytes_per_second);
     }
     findings.push_back(FindingOf(way.name, kLinkCheck,
-                                 "look at cable, port and interface of that host (ethtool), or "
-                                 "choose another with interface=NAME",
+                                 "check cable, port and interface of that host (ethtool), or "
+                                 "choose another interface with interface=NAME",
                                  std::move(verdict)));
   }
 }
@@ -277,15 +286,15 @@ std::vector<Finding> CheckLinks(std::span<const CheckedLink> links, uint64_t exc
   for (const CheckedLink& link : links) {
     const std::string name = absl::StrCat(link.from, " <-> ", link.to);
     const double round_trip = link.report.round_trip_us;
-    findings.push_back(
-        FindingOf(name, kLatencyCheck,
-                  "put the hosts nearer to each other; far apart, sync.local_steps needs less",
-                  {round_trip > kSlowRoundTrip_us ? kWarning : kOk,
-                   absl::StrFormat("a round trip takes %.0f us", round_trip)}));
+    findings.push_back(FindingOf(
+        name, kLatencyCheck,
+        "use hosts on the same network, or set sync.local_steps to communicate less often",
+        {round_trip > kSlowRoundTrip_us ? kWarning : kOk,
+         absl::StrFormat("a round trip takes %.0f us", round_trip)}));
     const int64_t apart = std::abs(link.report.clock_ahead_ns);
     const bool surely = apart - link.report.clock_error_ns > kClockApart_ns;
     findings.push_back(
-        FindingOf(name, kClockCheck, "let both keep the time by NTP (apt install chrony)",
+        FindingOf(name, kClockCheck, "synchronize both clocks by NTP (apt install chrony)",
                   {surely ? kWarning : kOk,
                    absl::StrFormat("%s is %.3f ms %s (within %.3f ms)", link.to,
                                    static_cast<double>(apart) * 1e-6,

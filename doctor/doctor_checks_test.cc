@@ -82,7 +82,7 @@ constexpr Change kChanges[] = {
     {"/dev/shm", FindingLevel::kWarning, [](CheckedHost& h) { h.facts.shared_memory_bytes = 0; },
      "/dev/shm has"},
     {"MaxStartups", FindingLevel::kWarning, [](CheckedHost& h) { h.needs.workers = 9; },
-     "11 logins at once"},
+     "11 concurrent logins"},
     {"run folder", FindingLevel::kProblem,
      [](CheckedHost& h) { h.facts.run->error = "cannot write to /r: denied"; }, "denied"},
     {"disk", FindingLevel::kProblem, [](CheckedHost& h) { h.needs.disk_bytes = 10 * kGiB; },
@@ -155,7 +155,7 @@ TEST(CheckHosts, LooksAtTheRunFolderThatIsNamedWithoutAJob) {
   CheckedHost host{.name = "a"};
   host.facts = Well().facts;
   EXPECT_THAT(FindingsText(CheckHosts({&host, 1})),
-              AllOf(HasSubstr("/r/a can be made in /r\n"), HasSubstr("9.66 GB free in /r\n")));
+              AllOf(HasSubstr("/r/a can be created in /r\n"), HasSubstr("9.66 GB free in /r\n")));
   host.facts.run->error = "cannot write to /r: denied";
   const auto wrong = Wrong(CheckHosts({&host, 1}));
   ASSERT_EQ(wrong.size(), 1u) << FindingsText(wrong);
@@ -181,7 +181,7 @@ TEST(CheckLinks, FindsTheSlowOneAndSaysWhatAStepTakes) {
   const auto wrong = Wrong(CheckLinks(links, 200'000'000));
   ASSERT_EQ(wrong.size(), 1u);
   EXPECT_EQ(wrong[0].thing, "c -> a");
-  EXPECT_THAT(wrong[0].what, HasSubstr("0.08 Gbit/s, the median of all is 0.8 Gbit/s"));
+  EXPECT_THAT(wrong[0].what, HasSubstr("0.08 Gbit/s, the median of all links is 0.8 Gbit/s"));
   EXPECT_THAT(wrong[0].what, HasSubstr("take 20.00 s"));
 }
 

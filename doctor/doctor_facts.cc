@@ -236,7 +236,7 @@ absl::StatusOr<HostFacts> HostFactsOf(const nlohmann::json& json) {
     if (json.contains("text")) facts.text = json.at("text").get<TextFacts>();
     return facts;
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("not the facts of a host: ", error.what()));
+    return absl::InvalidArgumentError(absl::StrCat("invalid facts of a host: ", error.what()));
   }
 }
 

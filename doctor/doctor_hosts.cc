@@ -79,14 +79,16 @@ absl::StatusOr<Json> ProbedHosts::Hear(size_t number, absl::Duration patience) {
     }
     if (host.heard.empty() && launcher_.Now() >= deadline) {
       return absl::UnavailableError(
-          absl::StrCat(host.name, " has not answered for ", absl::FormatDuration(patience)));
+          absl::StrCat(host.name, " has not replied for ", absl::FormatDuration(patience)));
     }
   }
   const std::string line = host.heard.front();
   host.heard.erase(host.heard.begin());
   const Json answer = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object()) {
-    return absl::UnavailableError(absl::StrCat(host.name, " answers what is none"));
+    return absl::UnavailableError(absl::StrCat(host.name,
+                                               " sent an invalid answer: run the same version of "
+                                               "tug there (docs/launch.md, What a host needs)"));
   }
   if (answer.contains("error") && answer["error"].is_string()) {
     return absl::FailedPreconditionError(answer["error"].get<std::string>());
@@ -124,11 +126,11 @@ absl::StatusOr<std::vector<Finding>> ProbedHosts::CheckSharedFolder(
       return answer.status();
     }
     Finding finding{FindingLevel::kOk, name(reader), kSharedRunCheck,
-                    absl::StrCat("sees what ", name(writer), " writes in ", folder), ""};
+                    absl::StrCat("sees files that ", name(writer), " writes in ", folder), ""};
     if (!answer->value("sees", false)) {
       finding.level = FindingLevel::kProblem;
-      finding.what = absl::StrCat("does not see what ", name(writer), " writes in ", folder);
-      finding.remedy = "mount the same storage there on both (NFS and the like)";
+      finding.what = absl::StrCat("does not see files that ", name(writer), " writes in ", folder);
+      finding.remedy = "mount the same storage (such as NFS) at this path on both hosts";
     }
     findings.push_back(std::move(finding));
   }
@@ -172,11 +174,10 @@ absl::StatusOr<ProbedHosts::Links> ProbedHosts::MeasureLinks(
         links.measured.push_back({name(from), name(to), *report});
         continue;
       }
-      links.findings.push_back(
-          {FindingLevel::kProblem, absl::StrCat(name(from), " -> ", name(to)), kConnectionCheck,
-           std::string(report.status().message()),
-           "let hosts reach all TCP ports of each other (firewall), or name the network by "
-           "interface=NAME in the hosts file"});
+      links.findings.push_back({FindingLevel::kProblem, absl::StrCat(name(from), " -> ", name(to)),
+                                kConnectionCheck, std::string(report.status().message()),
+                                "open all TCP ports between the hosts (firewall), or choose the "
+                                "network with interface=NAME in the hosts file"});
     }
   }
   return links;

@@ -45,12 +45,12 @@ TEST_F(ProbedHostsTest, PassesAnErrorOn) {
 
 TEST_F(ProbedHostsTest, RefusesWhatIsNoAnswer) {
   Add(Answering("nonsense"));
-  EXPECT_THAT(Error(), HasSubstr("host answers what is none"));
+  EXPECT_THAT(Error(), HasSubstr("host sent an invalid answer"));
 }
 
 TEST_F(ProbedHostsTest, RefusesFactsThatAreNone) {
   Add(Answering("{\"version\": \"tug 1\"}"));
-  EXPECT_THAT(Error(), HasSubstr("not the facts of a host"));
+  EXPECT_THAT(Error(), HasSubstr("invalid facts of a host"));
 }
 
 TEST_F(ProbedHostsTest, FindsAFolderThatIsNotShared) {
@@ -61,7 +61,7 @@ TEST_F(ProbedHostsTest, FindsAFolderThatIsNotShared) {
   ASSERT_TRUE(findings.ok()) << findings.status();
   EXPECT_EQ((*findings)[0].level, FindingLevel::kOk);
   EXPECT_EQ((*findings)[1].level, FindingLevel::kProblem);
-  EXPECT_THAT((*findings)[1].what, HasSubstr("does not see what host writes in /a"));
+  EXPECT_THAT((*findings)[1].what, HasSubstr("does not see files that host writes in /a"));
 }
 
 TEST_F(ProbedHostsTest, MakesAFindingOfALinkThatFails) {

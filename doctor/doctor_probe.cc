@@ -83,7 +83,7 @@ class Prober {
       fs::remove(path, error);
       return Json::object();
     }
-    return absl::InvalidArgumentError(absl::StrCat("no such request: ", wanted));
+    return absl::InvalidArgumentError(absl::StrCat("unknown request: ", wanted));
   }
 
   const std::function<GpuFacts()>& gpus_;
@@ -98,7 +98,7 @@ std::string AnswerLine(Prober& prober, const std::string& line) {
     const absl::StatusOr<Json> answered = prober.Answer(Json::parse(line));
     answer = answered.ok() ? *answered : Json{{"error", std::string(answered.status().message())}};
   } catch (const Json::exception& error) {
-    answer = {{"error", absl::StrCat("a request that is none: ", error.what())}};
+    answer = {{"error", absl::StrCat("invalid request: ", error.what())}};
   }
   return absl::StrCat(kProbePrefix,
                       answer.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace),
@@ -142,7 +142,7 @@ absl::StatusOr<LinkReport> LinkReportOf(const nlohmann::json& json) {
   try {
     return json.get<LinkReport>();
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("not a report of a link: ", error.what()));
+    return absl::InvalidArgumentError(absl::StrCat("invalid link report: ", error.what()));
   }
 }
 

@@ -63,7 +63,7 @@ absl::StatusOr<Counted> Count(int fd) {
   int64_t first_ns = 0;
   while (true) {
     const ssize_t n = recv(fd, chunk.data(), chunk.size(), 0);
-    if (n < 0) return absl::InternalError(absl::StrCat("the stream broke: ", strerror(errno)));
+    if (n < 0) return absl::InternalError(absl::StrCat("the stream failed: ", strerror(errno)));
     const int64_t now = absl::GetCurrentTimeNanos();
     if (counted.bytes == 0) first_ns = now;
     if (n == 0) return counted;

@@ -22,7 +22,7 @@ class Config {
 
   absl::Status Bad(const std::string& field, const std::string& what) const {
     const auto found = json_.find(field);
-    const std::string value = found == json_.end() ? "not there" : Text(*found);
+    const std::string value = found == json_.end() ? "missing" : Text(*found);
     return absl::FailedPreconditionError(
         absl::StrCat(path_, ": ", field, " is ", value, ", but ", what));
   }
@@ -34,15 +34,16 @@ class Config {
     const auto found = json_.find(field);
     if (found == json_.end() || !found->is_number_unsigned() || found->get<uint64_t>() == 0 ||
         found->get<uint64_t>() > 1'000'000'000) {
-      return Bad(field, "it should be a size; give a folder with GPT-2's config.json");
+      return Bad(
+          field,
+          "it must be a number from 1 to 1000000000; pass a folder with GPT-2's config.json");
     }
     return found->get<uint32_t>();
   }
 
   absl::Status Expect(const char* field, const Json& value, const Json& fallback) const {
     if (json_.value(field, fallback) == value) return absl::OkStatus();
-    return Bad(field, absl::StrCat("this program computes it as ", Text(value),
-                                   " only: choose another model"));
+    return Bad(field, absl::StrCat("tug supports only ", Text(value), ": choose another model"));
   }
 
   Json Get(const char* field, const Json& fallback) const { return json_.value(field, fallback); }
@@ -63,9 +64,9 @@ absl::StatusOr<ModelConfig::Activation> ReadActivation(const Config& config) {
     if (name == tanh) return ModelConfig::GELU;  // all name the same function
   }
   if (name == "relu") return ModelConfig::RELU;
-  return config.Bad("activation_function",
-                    "this program has gelu_new (GELU in its tanh form) and relu: choose another "
-                    "model");
+  return config.Bad(
+      "activation_function",
+      "tug supports only gelu_new (GELU in its tanh form) and relu: choose another model");
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& folder) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a JSON object; give a folder with GPT-2's config.json"));
+        absl::StrCat(path, " is not a JSON object; pass a folder with GPT-2's config.json"));
   }
   const Config config(path, std::move(json));
   RETURN_IF_ERROR(config.Expect("model_type", "gpt2", "gpt2"));

@@ -37,7 +37,7 @@ absl::Status CheckFree(const std::string& folder) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(folder, " exists and is not an empty folder: name another one, or remove it"));
+      absl::StrCat(folder, " exists and is not an empty folder: pass another one, or remove it"));
 }
 
 absl::Status WriteText(const std::string& path, std::string_view text) {

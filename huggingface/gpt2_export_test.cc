@@ -127,7 +127,7 @@ TEST_F(HuggingFaceTest, ExportRefusesWhatTheFormatCannotHold) {
   fs::create_directories(Path("empty"));
   EXPECT_TRUE(ExportGpt2(*reader, Path("empty")).ok());
   EXPECT_THAT(std::string(ExportGpt2(*reader, Path("empty")).status().message()),
-              AllOf(HasSubstr(Path("empty")), HasSubstr("name another one")));
+              AllOf(HasSubstr(Path("empty")), HasSubstr("pass another one")));
 }
 
 TEST_F(HuggingFaceTest, ExportLeavesOtherFoldersAloneAndNothingOfItsOwnBeside) {

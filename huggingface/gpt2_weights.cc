@@ -103,8 +103,7 @@ absl::Status Gpt2Weights::IndexTensors() {
     if (name.starts_with(kPrefix)) name.erase(0, std::string_view(kPrefix).size());
     if (index_.emplace(name, i).second) continue;
     return absl::FailedPreconditionError(absl::StrCat(file_.path(), " has both ", name, " and ",
-                                                      kPrefix, name,
-                                                      ": remove the one that is not meant"));
+                                                      kPrefix, name, ": remove one of them"));
   }
   return absl::OkStatus();
 }
@@ -126,8 +125,8 @@ absl::StatusOr<Gpt2Weights> Gpt2Weights::Open(const std::string& folder) {
   if (!std::filesystem::exists(path, error)) {
     return absl::NotFoundError(
         absl::StrCat(path,
-                     " is missing: give a folder with all weights in this one file (others, "
-                     "like pytorch_model.bin or files in shards, are not read)"));
+                     " is missing: pass a folder with all weights in this one file "
+                     "(pytorch_model.bin and sharded files are not supported)"));
   }
   ASSIGN_OR_RETURN(SafetensorsReader file, SafetensorsReader::Open(path, TensorTypes::kAny));
   Gpt2Weights weights(std::move(file), std::move(config));
@@ -148,10 +147,9 @@ absl::Status Gpt2Weights::Check(const BlockTable& blocks) const {
       if (view == nullptr) {
         return absl::FailedPreconditionError(
             absl::StrCat(file_.path(), " has no tensor ", HfName(tensor.name()),
-                         tensor.name() == kHead
-                             ? ": where the head is the embedding, set tie_word_embeddings to true "
-                               "in its config.json"
-                             : ": it is not the model of its config.json"));
+                         tensor.name() == kHead ? ": if the head is tied to the embedding, set "
+                                                  "tie_word_embeddings to true in its config.json"
+                                                : ": it does not match its config.json"));
       }
       std::vector<uint64_t> wanted(tensor.shape().begin(), tensor.shape().end());
       if (tensor.name() == "wpe.weight" && view->shape.size() == 2) {
@@ -160,12 +158,12 @@ absl::Status Gpt2Weights::Check(const BlockTable& blocks) const {
       if (view->shape != wanted) {
         return absl::FailedPreconditionError(absl::StrCat(
             file_.path(), ": ", view->name, " has the shape ", ShapeText(view->shape), ", not ",
-            ShapeText(tensor.shape()), ": it is not the model of its config.json"));
+            ShapeText(tensor.shape()), ": it does not match its config.json"));
       }
       if (!IsReadable(*view)) {
-        return absl::FailedPreconditionError(absl::StrCat(file_.path(), ": ", view->name,
-                                                          " is of type ", view->dtype,
-                                                          ": give weights in F32, F16 or BF16"));
+        return absl::FailedPreconditionError(
+            absl::StrCat(file_.path(), ": ", view->name, " has type ", view->dtype,
+                         ": convert the weights to F32, F16 or BF16"));
       }
     }
   }

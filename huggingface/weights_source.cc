@@ -80,11 +80,11 @@ bool HasText(const DataConfig& data) { return data.random().samples() == 0; }
 // Remedy for data with more symbols than the model of `path` has.
 std::string FewerSymbols(const std::string& path, bool is_gpt2, const DataConfig& data,
                          uint32_t symbols) {
-  if (!HasText(data)) return absl::StrCat("give --set data.random.symbols=", symbols);
-  if (!is_gpt2) return absl::StrCat("choose a data.tokenizer of no more than ", symbols);
+  if (!HasText(data)) return absl::StrCat("pass --set data.random.symbols=", symbols);
+  if (!is_gpt2) return absl::StrCat("choose a data.tokenizer with at most ", symbols, " symbols");
   std::error_code error;
   const bool has_files = std::filesystem::exists(Gpt2FilesIn(path)[0], error);
-  return absl::StrCat("give --set data.tokenizer=GPT2_BPE --set data.tokenizer_path=",
+  return absl::StrCat("pass --set data.tokenizer=GPT2_BPE --set data.tokenizer_path=",
                       has_files ? path : "DIR, a folder with its tokenizer's files");
 }
 
@@ -104,9 +104,9 @@ absl::Status CheckLabels(const std::string& path, const JobConfig& there, const 
     const std::string theirs = label(there.data(), i), ours = label(here.data(), i);
     if (theirs == ours) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("train.init_from ", path, " was trained on other labels, class ", i, " is ",
-                     theirs, " there and ", ours, " in the job's text: give a text with the same ",
-                     count, " labels, or leave train.init_from out"));
+        absl::StrCat("train.init_from ", path, " was trained on other labels: class ", i, " is ",
+                     theirs, " there but ", ours, " in the job's text; use a text with the same ",
+                     count, " labels, or remove train.init_from"));
   }
   return absl::OkStatus();
 }
@@ -123,21 +123,21 @@ absl::StatusOr<WeightsSource> WeightsSource::Open(const std::string& path) {
   if (absl::IsNotFound(found.status())) {
     return absl::NotFoundError(
         absl::StrCat("train.init_from ", path,
-                     " is neither a folder of Hugging Face's GPT-2 (with config.json and "
-                     "model.safetensors) nor a run or checkpoint, on this host: check the path"));
+                     " is not a Hugging Face GPT-2 folder (with config.json and "
+                     "model.safetensors), a run or a checkpoint on this host: check the path"));
   }
   RETURN_IF_ERROR(found.status());
   if (found->manifest.config().compute() == JobConfig::REPLAY) {
     return absl::FailedPreconditionError(
         absl::StrCat(found->folder,
-                     " is of a replay (compute: REPLAY), which trains no model: "
-                     "name a checkpoint of a training"));
+                     " was written by a replay (compute: REPLAY), which trains no model: pass a "
+                     "checkpoint of a training run"));
   }
   if (found->manifest.config().model().external()) {
     return absl::FailedPreconditionError(
         absl::StrCat("train.init_from ", found->folder,
-                     " is of a program with a model of its own (model.external): name a checkpoint "
-                     "of a model of tug's"));
+                     " was written by an external model (model.external), which tug cannot load: "
+                     "pass a checkpoint of a model that tug trains"));
   }
   ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(found->folder));
   return WeightsSource(found->folder, std::move(reader));
@@ -186,7 +186,7 @@ absl::Status WeightsSource::TakeTokenizer(DataConfig& data) const {
     absl::StrAppend(&flags, " --set data.tokenizer_path=", theirs.tokenizer_path());
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "train.init_from ", path_, " was trained with another tokenizer, ", kind, ": give ", flags));
+      "train.init_from ", path_, " was trained with another tokenizer, ", kind, ": pass ", flags));
 }
 
 absl::Status WeightsSource::CheckValues(const BlockTable& blocks) const {
@@ -230,18 +230,18 @@ absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks
   const uint32_t symbols = there.model().vocabulary();
   if (symbols < job.data().resolved_symbols()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("train.init_from ", path_, " holds a model of ", symbols,
+        absl::StrCat("train.init_from ", path_, " has a model with ", symbols,
                      " symbols, but the job's data has ", job.data().resolved_symbols(), ": ",
                      FewerSymbols(path_, gpt2 != nullptr, job.data(), symbols)));
   }
   ASSIGN_OR_RETURN(const std::string flags, SetFlags(there, here));
   if (!flags.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "train.init_from ", path_, " holds another model than the job's",
+        "train.init_from ", path_, " has a different model from the job's",
         gpt2 != nullptr && gpt2->has_unexpected_head()
             ? " (its lm_head.weight differs from its wte.weight, so the head is not tied)"
             : "",
-        ": give", flags));
+        ": pass", flags));
   }
   if (gpt2 != nullptr) return gpt2->Check(blocks);
   const Manifest& manifest = std::get<CheckpointReader>(source_).manifest();
@@ -249,9 +249,8 @@ absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the parameters in ", path_,
-                   " are laid out otherwise than this job's: use the version of tug that wrote "
-                   "them"));
+      absl::StrCat("the parameter layout of ", path_,
+                   " differs from this job's: use the version of tug that wrote it"));
 }
 
 absl::Status WeightsSource::ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end,

@@ -295,7 +295,7 @@ TEST_F(ChangedWeightsTest, WhatTheModelDoesNotUseIsNamedWhateverItsType) {
   EXPECT_EQ(WeightsSource::Open(kTiny)->Notice(LayoutOf(job)), "");
   tensors[embedding_].dtype = "F8_E4M3";
   EXPECT_THAT(ErrorOfCheck(Write(), job),
-              HasSubstr("transformer.wte.weight is of type F8_E4M3: give weights in F32"));
+              HasSubstr("transformer.wte.weight has type F8_E4M3: convert the weights to F32"));
 }
 
 TEST_F(ChangedWeightsTest, AWeightThatIsNotFiniteIsRefusedAndNamed) {
@@ -314,7 +314,7 @@ TEST_F(ChangedWeightsTest, AWeightThatIsNotFiniteIsRefusedAndNamed) {
 TEST_F(HuggingFaceTest, ErrorsNameFileAndField) {
   const JobConfig job = TinyJob();
   EXPECT_THAT(ErrorOfCheck(Changed({{"n_layer", "two"}}), job),
-              AllOf(HasSubstr("config.json: n_layer is \"two\""), HasSubstr("should be a size")));
+              AllOf(HasSubstr("config.json: n_layer is \"two\""), HasSubstr("must be a number")));
   EXPECT_THAT(ErrorOfCheck(Changed({{"n_layer", 2}, {"model_type", "bert"}}), job),
               HasSubstr("model_type is \"bert\""));
   for (const char* name : {"gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh"}) {

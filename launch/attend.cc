@@ -57,7 +57,7 @@ absl::StatusOr<RemoteProgram> ReadProgram() {
     if (c == '\n') return ParseRemoteProgram(line);
     line += c;
   }
-  return absl::InvalidArgumentError("nobody says what to attend: `tug launch` starts this command");
+  return absl::InvalidArgumentError("no program on stdin: this command is started by `tug launch`");
 }
 
 class Attendant {

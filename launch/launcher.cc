@@ -76,7 +76,8 @@ void Execute(char* const* argv) {
 absl::StatusOr<std::string> ReadOwnPath() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink(kOwnProgram, error);
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  if (error)
+    return absl::InternalError("cannot find the path of this program: check that /proc is mounted");
   return path.string();
 }
 

@@ -49,9 +49,9 @@ bool IsExposed(const LocalJob& job) {
 // ends.
 std::string KillHint(const Ended& ended) {
   const int signal = ended.killed_by_signal() ? WTERMSIG(ended.wait_status) : 0;
-  if (signal == SIGKILL) return " (if nobody killed it, memory may have run out: see dmesg there)";
+  if (signal == SIGKILL) return " (possibly out of memory: check dmesg on that host)";
   if (signal == SIGABRT) {
-    return " (if it said nothing, it got no memory or thread: raise the limits, ulimit -v and -u)";
+    return " (possibly no memory or thread available: raise ulimit -v and ulimit -u)";
   }
   return "";
 }
@@ -170,12 +170,12 @@ absl::Status Supervisor::Do(const StartProcess& start) {
     const Ended& ended = ended_[start.name];
     Tell(absl::StrCat(
         coordinator ? "the " : "", ended.Who(), " ", ended.How(),
-        coordinator ? ": another one takes the job up" : ": another is started in its place",
+        coordinator ? ": starting another one to recover the job" : ": starting a replacement",
         KillHint(ended)));
   }
   if (coordinator) {
     ended_.erase(start.name);
-    return StartCoordinator(start.again ? std::vector<std::string>{"--take-up", run_dir_}
+    return StartCoordinator(start.again ? std::vector<std::string>{"--recover", run_dir_}
                                         : CoordinatorArguments());
   }
   Program program = programs_[start.name];
@@ -249,7 +249,8 @@ absl::Status Supervisor::ReadReport() {
     return absl::OkStatus();
   }
   const size_t tab = report_.find('\t');
-  if (tab == std::string::npos) return absl::InternalError("the coordinator told no run folder");
+  if (tab == std::string::npos)
+    return absl::InternalError("the coordinator did not report its run folder");
   const bool first = run_dir_.empty();
   address_ = report_.substr(0, tab);
   run_dir_ = report_.substr(tab + 1, report_.size() - tab - 2);
@@ -359,7 +360,7 @@ absl::Status Supervisor::StatusOf(const EndJob& end) {
     case EndJob::Why::kProcessLost:
       return LostProcess(ended_[end.process]);
     case EndJob::Why::kNoAddress:
-      return absl::InternalError("the coordinator did not tell its address");
+      return absl::InternalError("the coordinator did not report its address: see its output");
     case EndJob::Why::kCancelled:
       return absl::CancelledError("interrupted before the job had started");
     case EndJob::Why::kInterruptedTwice:
@@ -374,9 +375,9 @@ absl::Status Supervisor::LostProcess(const Ended& process) const {
   if (!process.log_path.empty() && !process.connection_lost()) said = LastWords(process.log_path);
   if (StandardErrorIsTerminal()) WriteStandardError("\n");  // below the progress line
   return absl::AbortedError(
-      absl::StrCat(process.Who(), " ", process.How(),
-                   said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
-                   ", so the job was ended", KillHint(process), "; ", ResumeHint()));
+      absl::StrCat(process.Who(), " ", process.How(), KillHint(process),
+                   said.empty() ? "" : absl::StrCat(" (last output: ", said, ")"),
+                   "; the job was stopped; ", ResumeHint()));
 }
 
 std::string Supervisor::ResumeHint() const {

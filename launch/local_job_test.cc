@@ -178,7 +178,7 @@ TEST_F(LocalJobTest, StartsProgramsElsewhereByWhatStandsForThem) {
 
 // Represents a remote coordinator whose connection is lost: the coordinator itself is ending the
 // job.
-TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
+TEST_F(LocalJobTest, DoesNotRecoverTheJobOfACoordinatorThatMayLive) {
   RunElsewhere();
   Write("echo $* >> $root/starts\n" + tell_ +
             "while [ ! -e $root/up ]; do sleep 0.02; done; touch $root/lost\n"
@@ -188,11 +188,11 @@ TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
   job_.supervision.end_time = absl::Seconds(20);
   EXPECT_THAT(
       std::string(RunLocalJob(job_).message()),
-      AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
+      AllOf(HasSubstr("coordinator is gone: connection to a lost; the job was stopped; "),
             HasSubstr("resume with: tug launch 'my job' --set seed=2 --resume " + root_.string())));
   EXPECT_TRUE(fs::exists(root_ / "in_order"));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
-              Not(HasSubstr("--take-up")));
+              Not(HasSubstr("--recover")));
   ExpectNobodyLeft();
 }
 
@@ -241,8 +241,8 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
   EXPECT_THAT(
       testing::internal::GetCapturedStderr(),
       AllOf(HasSubstr("worker-0 (pid "),
-            HasSubstr(") was killed by signal 9 (Killed): another is started in its place (if "
-                      "nobody killed it, memory may have run out: see dmesg there)\n")));
+            HasSubstr(") was killed by signal 9 (Killed): starting a replacement (possibly out of "
+                      "memory: check dmesg on that host)\n")));
   ExpectNobodyLeft();
 }
 
@@ -290,9 +290,8 @@ TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
   EXPECT_THAT(
       std::string(end.message()),
       HasSubstr(
-          "was killed by signal 9 (Killed) (it said last: hello), so the job was ended (if "
-          "nobody killed it, memory may have run out: see dmesg there); no checkpoint was written "
-          "yet"));
+          "was killed by signal 9 (Killed) (possibly out of memory: check dmesg on that host) "
+          "(last output: hello); the job was stopped; no checkpoint was written yet"));
   EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }
@@ -308,7 +307,7 @@ TEST_F(LocalJobTest, SaysWhatAFailedNodeSaidWhenTheCoordinatorDoesNot) {
   Write(tell_ + "exec sleep 1000", "exec sleep 1000", "echo 'tug: error: no text' >&2; exit 1");
   job_.supervision.report_time = absl::Milliseconds(200);
   EXPECT_THAT(std::string(RunLocalJob(job_).message()),
-              HasSubstr("exited with code 1 (it said last: tug: error: no text)"));
+              HasSubstr("exited with code 1 (last output: tug: error: no text)"));
   ExpectNobodyLeft();
 }
 
@@ -344,19 +343,20 @@ TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
   job_.supervision.exit_time = absl::Milliseconds(200);
   testing::internal::CaptureStderr();
   EXPECT_TRUE(RunLocalJob(job_).ok());
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("the coordinator (pid "),
-                    HasSubstr(") was killed by signal 9 (Killed): another one takes the job up (if "
-                              "nobody killed it, memory may have run out: see dmesg there)\n")));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr("the coordinator (pid "),
+            HasSubstr(") was killed by signal 9 (Killed): starting another one to recover the "
+                      "job (possibly out of memory: check dmesg on that host)\n")));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
-              HasSubstr("--take-up " + root_.string() + "\n"));
+              HasSubstr("--recover " + root_.string() + "\n"));
   ExpectNobodyLeft();
 }
 
 TEST_F(LocalJobTest, NamesACoordinatorThatIsKilledAgainAndAgain) {
   Write("echo >> $root/deaths\n" + tell_ + "kill -9 $$", "exec sleep 1000", "exec sleep 1000");
   EXPECT_THAT(std::string(RunLocalJob(job_).message()),
-              AllOf(HasSubstr("coordinator (pid "), HasSubstr("so the job was ended")));
+              AllOf(HasSubstr("coordinator (pid "), HasSubstr("the job was stopped")));
   EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }

@@ -114,7 +114,7 @@ absl::StatusOr<std::string> PackFiles(const std::vector<BundledFile>& files,
   if (event.ended.has_value() && event.ended->exited_with_zero()) return archive;
   return absl::FailedPreconditionError(
       absl::StrCat("cannot pack this program: ", WordsOfTar(tar.log_path),
-                   "; make an archive with deploy/bundle tug.tar.xz and name it with --bundle"));
+                   "; make an archive with deploy/bundle tug.tar.xz and pass it with --bundle"));
 }
 
 }  // namespace tug

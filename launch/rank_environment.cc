@@ -41,8 +41,8 @@ absl::Status CheckTogether(const Environment& environment, const std::string& on
                            const std::string& other) {
   for (const auto& [there, missing] : {std::pair(one, other), std::pair(other, one)}) {
     if (ValueOf(environment, there).empty() || !ValueOf(environment, missing).empty()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the environment has ", there, " and no ",
-                                                   missing, ": set both, or unset ", there));
+    return absl::InvalidArgumentError(
+        absl::StrCat(there, " is set but ", missing, " is not: set both, or unset ", there));
   }
   return absl::OkStatus();
 }
@@ -56,9 +56,9 @@ absl::StatusOr<std::optional<RankOf>> ReadRank(const Environment& environment,
   ASSIGN_OR_RETURN(read.rank, Number(environment, rank_name));
   ASSIGN_OR_RETURN(read.of, Number(environment, size_name));
   if (read.rank < read.of) return read;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the environment has ", rank_name, "=", read.rank, " and ", size_name, "=", read.of,
-      ": ranks go from 0 to ", size_name, " - 1; mend what starts this process"));
+  return absl::InvalidArgumentError(absl::StrCat(rank_name, "=", read.rank, " is out of range for ",
+                                                 size_name, "=", read.of, " (0 to ", size_name,
+                                                 " - 1): correct the launcher that sets them"));
 }
 
 }  // namespace
@@ -92,8 +92,7 @@ absl::StatusOr<std::string> CoordinatorToJoin(const std::string& flag,
   ASSIGN_OR_RETURN(const std::string address, CoordinatorAddressOf(environment));
   if (!address.empty()) return address;
   return absl::InvalidArgumentError(
-      "which coordinator? name it with --coordinator HOST:PORT, or set MASTER_ADDR and "
-      "MASTER_PORT");
+      "no coordinator given: pass --coordinator HOST:PORT, or set MASTER_ADDR and MASTER_PORT");
 }
 
 absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment, RanksRead read) {
@@ -105,9 +104,9 @@ absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment, RanksRea
   const RankOf& job = *worker.in_job;
   const RankOf& host = *worker.on_host;
   if (host.of > job.of) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the environment has LOCAL_WORLD_SIZE=", host.of, " and WORLD_SIZE=", job.of,
-                     ": a host has no more workers than the job; mend what starts this process"));
+    return absl::InvalidArgumentError(absl::StrCat("LOCAL_WORLD_SIZE=", host.of,
+                                                   " exceeds WORLD_SIZE=", job.of,
+                                                   ": correct the launcher that sets them"));
   }
   return worker;
 }

@@ -47,7 +47,7 @@ TEST(RankEnvironment, OfAHostIsNotReadWhereAFlagSaysIt) {
   EXPECT_FALSE(worker->on_host.has_value());
   EXPECT_THAT(
       std::string(WorkerRankOf({{"WORLD_SIZE", "8"}}, RanksRead::kInJob).status().message()),
-      HasSubstr("WORLD_SIZE and no RANK"));
+      HasSubstr("WORLD_SIZE is set but RANK is not"));
 }
 
 TEST(RankEnvironment, SaysInOneLineWhatContradicts) {
@@ -55,18 +55,18 @@ TEST(RankEnvironment, SaysInOneLineWhatContradicts) {
     Environment environment;
     std::vector<std::string> parts;
   } const cases[] = {
-      {{{"MASTER_ADDR", "a"}}, {"MASTER_ADDR and no MASTER_PORT", "set both"}},
-      {{{"MASTER_PORT", "1"}}, {"MASTER_PORT and no MASTER_ADDR"}},
+      {{{"MASTER_ADDR", "a"}}, {"MASTER_ADDR is set but MASTER_PORT is not", "set both"}},
+      {{{"MASTER_PORT", "1"}}, {"MASTER_PORT is set but MASTER_ADDR is not"}},
       {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "x"}}, {"MASTER_PORT='x'", "from 1 to 65535"}},
       {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "0"}}, {"MASTER_PORT='0'"}},
       {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "65536"}}, {"MASTER_PORT='65536'"}},
       {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", " 7"}}, {"MASTER_PORT=' 7'"}},
       {{{"MASTER_ADDR", "fe80::1"}, {"MASTER_PORT", "7"}}, {"MASTER_ADDR='fe80::1'", "IPv4"}},
       {{{"MASTER_ADDR", "a\nb"}, {"MASTER_PORT", "7"}}, {"MASTER_ADDR='a?b'"}},
-      {{{"RANK", "1"}}, {"RANK and no WORLD_SIZE"}},
-      {{{"WORLD_SIZE", "1"}}, {"WORLD_SIZE and no RANK"}},
-      {{{"LOCAL_RANK", "0"}}, {"LOCAL_RANK and no LOCAL_WORLD_SIZE"}},
-      {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, {"RANK=4", "WORLD_SIZE=4", "from 0"}},
+      {{{"RANK", "1"}}, {"RANK is set but WORLD_SIZE is not"}},
+      {{{"WORLD_SIZE", "1"}}, {"WORLD_SIZE is set but RANK is not"}},
+      {{{"LOCAL_RANK", "0"}}, {"LOCAL_RANK is set but LOCAL_WORLD_SIZE is not"}},
+      {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, {"RANK=4", "WORLD_SIZE=4", "out of range"}},
       {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, {"RANK=0", "WORLD_SIZE=0"}},
       {{{"RANK", "-1"}, {"WORLD_SIZE", "4"}}, {"RANK='-1'"}},
       {{{"RANK", "1e0"}, {"WORLD_SIZE", "4"}}, {"RANK='1e0'"}},

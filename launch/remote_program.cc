@@ -72,7 +72,8 @@ absl::StatusOr<Parsed> Parse(const std::string& text, Parsed (*of)(const Json&))
     return of(Json::parse(text));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat("not what `tug launch` sends: ", error.what(), "; is it of another version?"));
+        absl::StrCat("invalid message from `tug launch`: ", error.what(),
+                     "; run the same version of tug on all hosts"));
   }
 }
 

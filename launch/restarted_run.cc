@@ -31,8 +31,8 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   if (!fs::exists(run, error) || fs::is_empty(run, error)) return absl::OkStatus();
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run);
   if (newest.ok()) {
-    SayOnStandardError(absl::StrCat("Slurm has started this job again (restart ", restarts,
-                                    "): it goes on from step ", newest->manifest.version(), " of ",
+    SayOnStandardError(absl::StrCat("Slurm restarted this job (restart ", restarts,
+                                    "): continuing from step ", newest->manifest.version(), " of ",
                                     run));
     job.resume = run;
     job.run_dir.clear();
@@ -45,9 +45,10 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   const std::string aside = Aside(path, restarts);
   fs::rename(path, aside, error);
   if (error) return FileError(error.value(), "move aside", path);
-  SayOnStandardError(absl::StrCat("Slurm has started this job again (restart ", restarts,
-                                  "): it had no checkpoint yet and begins anew; what was there is ",
-                                  aside, " now"));
+  SayOnStandardError(absl::StrCat("Slurm restarted this job (restart ", restarts,
+                                  "): no checkpoint was written yet, so the job starts from the "
+                                  "beginning; its old run folder is now ",
+                                  aside));
   return absl::OkStatus();
 }
 

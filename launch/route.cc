@@ -49,7 +49,7 @@ absl::StatusOr<std::string> LocalAddressToward(const std::string& peer) {
   if (!fd.valid() || connect(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       getsockname(fd.get(), reinterpret_cast<sockaddr*>(&ours), &length) != 0) {
     return absl::NotFoundError(
-        absl::StrCat("this host has no way to ", peer, ": ", std::strerror(errno)));
+        absl::StrCat("this host has no route to ", peer, ": ", std::strerror(errno)));
   }
   return TextOf(reinterpret_cast<const sockaddr*>(&ours), length);
 }
@@ -73,15 +73,16 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const std::vector<std::stri
   }
   if (!addresses.empty()) return addresses;
   return absl::NotFoundError(absl::StrCat(
-      "no interface ", absl::StrJoin(interfaces, " or "), " with an IPv4 address; there are: ",
-      absl::StrJoin(there, ", "), "; mend --interface, or interface= in the hosts file"));
+      "interface ", absl::StrJoin(interfaces, " or "),
+      " does not exist or has no IPv4 address (available: ", absl::StrJoin(there, ", "),
+      "); correct --interface, or interface= in the hosts file"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> AddressToward(const std::vector<std::string>& peers,
                                           const std::vector<std::string>& interfaces) {
-  if (peers.empty()) return absl::InvalidArgumentError("no peer to be reached");
+  if (peers.empty()) return absl::InvalidArgumentError("no peer address given");
   const auto far = std::find_if_not(peers.begin(), peers.end(), IsLoopbackAddress);
   ASSIGN_OR_RETURN(const std::string routed,
                    LocalAddressToward(far == peers.end() ? peers.front() : *far));
@@ -103,9 +104,9 @@ absl::StatusOr<std::string> Ipv4AddressOf(const std::string& host) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (error != 0) {
-    return absl::UnavailableError(absl::StrCat("there is no IPv4 address of '", host,
-                                               "': ", gai_strerror(error),
-                                               "; name the host by its address"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot find an IPv4 address of '", host, "': ", gai_strerror(error),
+                     "; use the address of the host instead of its name"));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
   return TextOf(found->ai_addr, found->ai_addrlen);
@@ -120,9 +121,9 @@ absl::StatusOr<std::string> AddressTowardHost(const std::string& host,
 std::string LoopbackWarning(const std::string& host, const std::string& whom) {
   const std::string loopback = LoopbackOfName(host);
   if (loopback.empty()) return "";
-  return absl::StrCat(host, " leads to ", loopback,
-                      " on this host, so nodes on other hosts cannot reach ", whom,
-                      ": give --listen the address of an interface, or --interface its name");
+  return absl::StrCat(
+      host, " resolves to ", loopback, " on this host, so nodes on other hosts cannot reach ", whom,
+      ": pass the address of an interface with --listen, or its name with --interface");
 }
 
 }  // namespace tug

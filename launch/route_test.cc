@@ -43,7 +43,7 @@ TEST(AddressToward, NeedsAPeer) {
 TEST(LoopbackWarning, IsOfANameThatOnlyThisHostReaches) {
   EXPECT_THAT(
       LoopbackWarning("127.0.1.1", "the server"),
-      AllOf(HasSubstr("127.0.1.1 leads to 127.0.1.1 on this host"),
+      AllOf(HasSubstr("127.0.1.1 resolves to 127.0.1.1 on this host"),
             HasSubstr("cannot reach the server"), HasSubstr("--listen"), HasSubstr("--interface")));
   for (const char* host : {"localhost", "127.0.0.1", "10.0.0.7", "no.such.host."}) {
     EXPECT_EQ(LoopbackWarning(host, "the server"), "") << host;

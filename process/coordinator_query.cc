@@ -18,9 +18,9 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(3);
 std::string Remedy(const std::string& run) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::path(run) / kJournalFile, error)) {
-    return "if it has died, take its job up with: tug coordinator --take-up " + run;
+    return "If it has died, recover the job: tug coordinator --recover " + run;
   }
-  return "is it running? If not, continue the job with --resume " + run;
+  return "If it is not running, continue the job with --resume " + run;
 }
 
 // Connects to the run folder's coordinator, and refuses another one at the same address.
@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ConnectToOwner(
   const std::string& run = arguments.run;
   if (run.empty()) {
     return absl::InvalidArgumentError(
-        "which job? name its run folder, or give --coordinator HOST:PORT");
+        "no job given: name its run folder, or --coordinator HOST:PORT");
   }
   ASSIGN_OR_RETURN(const CoordinatorAddress at, ReadCoordinatorAddress(run));
   ASSIGN_OR_RETURN(const JobKeys keys, arguments.keys.Read(run));
@@ -37,13 +37,14 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ConnectToOwner(
       ControlClient::Connect(at.address, kConnectTimeout, keys);
   if (absl::IsUnavailable(client.status())) {
     return absl::UnavailableError(
-        absl::StrCat("the coordinator at ", at.address, " does not answer: ", Remedy(run)));
+        absl::StrCat("no reply from the coordinator at ", at.address, ". ", Remedy(run)));
   }
   RETURN_IF_ERROR(client.status());
   ASSIGN_OR_RETURN(const StatusReply status, (*client)->Status());
   if (status.job() == at.job) return client;
-  return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run, " (at ", at.address,
-                                          " is the job of ", status.run_dir(), "): ", Remedy(run)));
+  return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run, " (the one at ",
+                                          at.address, " runs the job of ", status.run_dir(), "). ",
+                                          Remedy(run)));
 }
 
 }  // namespace

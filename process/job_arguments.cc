@@ -33,7 +33,7 @@ std::optional<std::pair<uint64_t, uint64_t>> ParseSteps(const std::string& text)
 
 std::string CheckSteps(const std::string& text) {
   if (ParseSteps(text).has_value()) return "";
-  return absl::StrCat("'", text, "' are not steps: write A..B, e.g. 10..29");
+  return absl::StrCat("'", text, "' is not a range of steps: write A..B, e.g. 10..29");
 }
 
 }  // namespace
@@ -48,12 +48,12 @@ void JobArguments::AddTo(CLI::App& command, bool required) {
       ->allow_extra_args(false);
   CLI::Option* from_checkpoint = command.add_option(
       "--resume", resume,
-      "Go on from the newest checkpoint of a run folder, or from the folder of a checkpoint");
+      "Continue from the newest checkpoint of a run folder, or from a checkpoint folder");
   from_checkpoint->type_name("PATH");
   command
       .add_option("--init-from", init_from,
-                  "Begin with the weights of a folder of Hugging Face's GPT-2, a run or a "
-                  "checkpoint, and a new optimizer (sets train.init_from)")
+                  "Start with the weights of a Hugging Face GPT-2 folder, a run or a checkpoint, "
+                  "and a new optimizer state (sets train.init_from)")
       ->type_name("DIR")
       ->excludes(from_checkpoint);
   command.add_option("--run-dir", run_dir, "Folder of the run [runs/<name>-<n>, the first free n]")
@@ -63,8 +63,7 @@ void JobArguments::AddTo(CLI::App& command, bool required) {
                    "in RUN/trace.json (for ui.perfetto.dev); sets trace.steps");
   command
       .add_option("--trace-steps", trace_steps,
-                  "Record these steps instead; the first of a run, also of one that is resumed, "
-                  "is 1")
+                  "Record these steps instead, counted from 1 in each run, also in a resumed one")
       ->type_name("A..B")
       ->check(CheckSteps);
 }
@@ -108,9 +107,9 @@ absl::StatusOr<JobConfig> ParseJobToStart(const std::string& text, const std::st
   if (!config.model().external()) return config;
   return absl::FailedPreconditionError(absl::StrCat(
       job_file,
-      " has model.external = true: its workers are programs of your own, which tug cannot start; "
+      " has model.external = true: its workers are external programs, which tug cannot start; "
       "start `tug coordinator ",
-      job_file, "`, `tug server --coordinator HOST:PORT` and the programs (docs/c_api.md)"));
+      job_file, "`, `tug server --coordinator HOST:PORT` and your programs (docs/c_api.md)"));
 }
 
 void CoordinatorArguments::AddTo(CLI::App& command) {

@@ -40,17 +40,17 @@ std::vector<std::string> SetWords(const std::vector<std::string>& overrides);
 
 // Help text: how a job that the user watches ends.
 inline constexpr char kHowJobsEnd[] =
-    "Ctrl-C, SIGTERM and the end of its terminal (SIGHUP, but not under nohup) end the job in "
-    "order: it finishes the step and writes a checkpoint; another one, a second or more later, "
-    "ends it at once.\n"
-    "The summary begins with \"done:\" when all steps were made, and with \"stopped:\" or "
-    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these. It "
-    "is 1 with \"tug: error:\" for a job that failed.\n";
+    "Ctrl-C, SIGTERM and closing the terminal (SIGHUP, except under nohup) stop the job: it "
+    "finishes the step and writes a checkpoint; a second signal, at least 1 s later, ends it at "
+    "once.\n"
+    "The summary begins with \"done:\" after the last step, and with \"stopped:\" or \"stopped "
+    "early:\" if the job was stopped before it; the exit code is then 0. A job that failed prints "
+    "\"tug: error:\" and exits with 1.\n";
 
 // Help text: how a server or worker ends if its job needs all nodes.
 inline constexpr char kHowNeededNodesEnd[] =
-    "Where the job cannot go on without it (BACKUP, ALL_REDUCE, programs of their own) it goes on "
-    "until the job ends, for a minute at most.\n";
+    "If the job cannot continue without this node (BACKUP, ALL_REDUCE, external workers), it keeps "
+    "running until the job ends, for at most a minute.\n";
 
 // Text of a job file. A command reads it only once, since it may be a pipe (`tug train <(...)`).
 // Errors: as ReadTextFile.

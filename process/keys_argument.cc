@@ -21,8 +21,8 @@ std::string PathIn(const std::string& run_dir) {
 void KeysArgument::AddTo(CLI::App& command) {
   command
       .add_option("--keys", path,
-                  "Key file of the job (see tug keys), where security.mode is TOKEN or CURVE; "
-                  "default: that of the environment's TUG_KEYS")
+                  "Key file of the job (see tug keys), for security.mode TOKEN and CURVE; default: "
+                  "the file named by TUG_KEYS in the environment")
       ->type_name("FILE");
 }
 
@@ -44,7 +44,7 @@ absl::StatusOr<JobKeys> KeysArgument::Read(const std::string& run_dir) const {
   absl::StatusOr<JobKeys> keys = ReadKeyFile(named);
   if (keys.ok()) return keys;
   return absl::Status(keys.status().code(),
-                      absl::StrCat(kKeysVariable, " of the environment, the key file of the job: ",
+                      absl::StrCat("key file named by ", kKeysVariable, ": ",
                                    keys.status().message(), "; or unset ", kKeysVariable));
 }
 

@@ -41,18 +41,18 @@ std::string WhyItEnds(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const std::bad_alloc&) {
-    return "out of memory: make the model, the batch or the number of workers on this machine "
-           "smaller, or raise the limit of memory (ulimit -v, the control group's)";
+    return "out of memory: use a smaller model or batch, or fewer workers on this machine, or "
+           "raise the memory limit (ulimit -v, or that of the control group)";
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again) {
       return absl::StrCat("unexpected: ", error.what());
     }
     return "cannot start a thread: raise the limit of processes (ulimit -u, pids.max of the "
-           "control group), or that of memory";
+           "control group) or the memory limit";
   } catch (const std::exception& error) {
     return absl::StrCat("unexpected: ", error.what());
   } catch (...) {
-    return "unexpected: an exception of no known kind";
+    return "unexpected: exception of an unknown type";
   }
 }
 

@@ -19,9 +19,9 @@ absl::Status EnterNetworkHost(const std::string& name) {
   const int error = errno;
   if (fd >= 0) close(fd);
   if (entered) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot enter host '", name, "': ", std::strerror(error),
-                   "; it takes root, and `deploy/testbed up`, which names its hosts"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cannot enter host '", name, "': ", std::strerror(error),
+      "; run as root, after `deploy/testbed up`, which prints the names of its hosts"));
 }
 
 }  // namespace tug

@@ -21,13 +21,13 @@ std::string CheckWhole(const std::string& text) {
   std::strtoull(text.c_str(), &end, 0);
   const bool whole = !text.empty() && end == text.c_str() + text.size() && errno == 0;
   if (whole && !absl::StrContains(text, '-')) return "";
-  return absl::StrCat("'", text, "' is not a whole number from 0 on");
+  return absl::StrCat("'", text, "' is not a non-negative whole number");
 }
 
 std::string CheckReal(const std::string& text) {
   double value = 0;
   if (absl::SimpleAtod(text, &value) && std::isfinite(value) && value >= 0) return "";
-  return absl::StrCat("'", text, "' is not a number from 0 on");
+  return absl::StrCat("'", text, "' is not a non-negative number");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ absl::StatusOr<CommConfig::Scheduler> ParsePolicy(const std::string& name) {
       scheduler != CommConfig::SCHEDULER_DEFAULT && absl::AsciiStrToLower(name) == name) {
     return scheduler;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--policies ", name, ": fifo, priority, bytescheduler or auto"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--policies ", name, ": unknown policy; use fifo, priority, bytescheduler or auto"));
 }
 
 }  // namespace tug

@@ -44,7 +44,7 @@ absl::Status FlushResults() {
   // The reason of an earlier failed write is lost.
   return absl::InternalError(
       absl::StrCat("cannot write the result to stdout: ",
-                   reason == 0 ? "is the disk full?" : std::strerror(reason)));
+                   reason == 0 ? "the disk may be full" : std::strerror(reason)));
 }
 
 }  // namespace tug

@@ -44,10 +44,12 @@ class TemporaryFolder {
     if (mkdir(path_.c_str(), 0700) == 0) return absl::OkStatus();
     if (errno != EEXIST) return FileError(errno, "make", path_);
     struct stat there {};
-    if (lstat(path_.c_str(), &there) != 0) return FileError(errno, "look at", path_);
+    if (lstat(path_.c_str(), &there) != 0) return FileError(errno, "stat", path_);
     if (S_ISDIR(there.st_mode) && there.st_uid == geteuid()) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat(
-        path_, " was deleted, and somebody else has made it: set TMPDIR to a folder of your own"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(path_,
+                     " was deleted and replaced, by a file or by another user's folder: set TMPDIR "
+                     "to a folder of your own"));
   }
   const std::string& path() const { return path_; }
 

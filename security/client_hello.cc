@@ -48,7 +48,7 @@ void ClientHelloReader::FreeContext::operator()(ssl_ctx_st* context) const {
 
 absl::StatusOr<ClientHelloReader> ClientHelloReader::Create() {
   Context context(SSL_CTX_new(TLS_server_method()));
-  if (context == nullptr) return absl::InternalError("OpenSSL gives no context");
+  if (context == nullptr) return absl::InternalError("OpenSSL cannot create a context");
   SSL_CTX_set_client_hello_cb(context.get(), OnClientHello, nullptr);
   return ClientHelloReader(std::move(context));
 }
@@ -61,7 +61,7 @@ absl::StatusOr<std::optional<std::string>> ClientHelloReader::ServerName(
   if (ssl == nullptr || in == nullptr || out == nullptr) {
     BIO_free(in);
     BIO_free(out);
-    return absl::InternalError("OpenSSL has no memory");
+    return absl::InternalError("OpenSSL is out of memory");
   }
   BIO_set_mem_eof_return(in, -1);  // more may come
   SSL_set_bio(ssl.get(), in, out);
@@ -72,7 +72,7 @@ absl::StatusOr<std::optional<std::string>> ClientHelloReader::ServerName(
   ERR_clear_error();
   if (heard.hello) return std::optional<std::string>(std::move(heard.name));
   if (waits) return std::optional<std::string>();
-  return absl::InvalidArgumentError("not what a TLS client says");
+  return absl::InvalidArgumentError("not a TLS ClientHello");
 }
 
 }  // namespace tug

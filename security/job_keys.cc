@@ -34,7 +34,7 @@ absl::StatusOr<std::string> RandomToken() {
   char bytes[kTokenBytes];
   if (getentropy(bytes, sizeof(bytes)) != 0) {
     return absl::InternalError(
-        absl::StrCat("the system gives no random bits: ", std::strerror(errno)));
+        absl::StrCat("cannot get random bytes from the system: ", std::strerror(errno)));
   }
   return absl::BytesToHexString(absl::string_view(bytes, sizeof(bytes)));
 }

@@ -108,7 +108,7 @@ absl::Status WriteNewFile(const std::string& path, const std::string& text) {
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid() && errno == EEXIST) {
     return absl::AlreadyExistsError(
-        absl::StrCat(path, " is there already, and keys are never overwritten: name another file"));
+        absl::StrCat(path, " exists, and keys are never overwritten: pass another file"));
   }
   if (!file.valid()) return FileError(errno, "make", path);
   absl::Status written = WriteAll(file.get(), path, std::as_bytes(std::span(text)));
@@ -132,8 +132,8 @@ absl::StatusOr<JobKeys> ParseKeyFile(const std::string& file_text, const std::st
     return NotAKeyFile(source, absl::StrCat("its first line is not '", kFirstLine, "'"));
   }
   if (lines[0] != kFirstLine) {
-    return NotAKeyFile(
-        source, absl::StrCat("it is of another version, and this tug reads '", kFirstLine, "'"));
+    return NotAKeyFile(source,
+                       absl::StrCat("it has another version, this tug reads '", kFirstLine, "'"));
   }
   const std::string damaged = "it is damaged, or was changed";
   if (lines.size() < 3 || !lines.back().empty()) return NotAKeyFile(source, damaged);
@@ -152,13 +152,12 @@ absl::StatusOr<JobKeys> ReadKeyFile(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return FileError(errno, "open", path);
   struct stat status;
-  if (fstat(file.get(), &status) != 0) return FileError(errno, "look at", path);
-  if (!S_ISREG(status.st_mode)) return NotAKeyFile(path, "it is no file");
+  if (fstat(file.get(), &status) != 0) return FileError(errno, "stat", path);
+  if (!S_ISREG(status.st_mode)) return NotAKeyFile(path, "it is not a regular file");
   if ((status.st_mode & kOthers) != 0) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("%s can be read or written by others (mode %04o), so what is in it is no "
-                        "secret: make another with `tug keys FILE`, or, if nobody has read it, "
-                        "chmod 600 %s",
+        absl::StrFormat("%s is accessible to other users (mode %04o): create new keys with `tug "
+                        "keys FILE`, or run chmod 600 %s if no one else could have read it",
                         path, status.st_mode & 07777, path));
   }
   std::string text(kLimitBytes + 1, '\0');

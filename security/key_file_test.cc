@@ -128,8 +128,9 @@ TEST_P(KeyFile, ThatOthersMayReadIsRefused) {
   ASSERT_TRUE(WriteNewKeyFile(path, keys_).ok());
   for (const mode_t mode : {0640u, 0604u, 0620u, 0602u, 0610u}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
-    EXPECT_THAT(std::string(ReadKeyFile(path).status().message()),
-                AllOf(HasSubstr(path), HasSubstr("by others"), HasSubstr("chmod 600")));
+    EXPECT_THAT(
+        std::string(ReadKeyFile(path).status().message()),
+        AllOf(HasSubstr(path), HasSubstr("accessible to other users"), HasSubstr("chmod 600")));
   }
   ASSERT_EQ(chmod(path.c_str(), 0400), 0);
   EXPECT_TRUE(ReadKeyFile(path).ok());
@@ -139,7 +140,8 @@ TEST(ReadKeyFile, WaitsForNoWriterOfAPipe) {
   const TestFolder folder;
   const std::string path = folder.path() + "/pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THAT(std::string(ReadKeyFile(path).status().message()), HasSubstr("it is no file"));
+  EXPECT_THAT(std::string(ReadKeyFile(path).status().message()),
+              HasSubstr("it is not a regular file"));
 }
 
 TEST(ParseKeyFile, SaysWhichVersionItReads) {

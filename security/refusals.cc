@@ -13,8 +13,9 @@ void Refusals::Add(const std::string& address, const std::string& reason) {
     if (reasons.size() < kMostSaidOfOne && reasons.insert(reason).second) {
       ++lines_;
       const char* end = "";
-      if (reasons.size() == kMostSaidOfOne) end = " (its further ones are only counted)";
-      if (lines_ == kMostSaid) end = " (all further ones are only counted)";
+      if (reasons.size() == kMostSaidOfOne)
+        end = " (further refusals of this address are only counted)";
+      if (lines_ == kMostSaid) end = " (all further refusals are only counted)";
       say_(absl::StrCat("refused ", address, ": ", reason, end));
     }
   }

@@ -49,7 +49,9 @@ TEST(Refusals, NobodyUsesUpTheLinesOfOthers) {
   Refusals refusals([&](const std::string& line) { lines.push_back(line); });
   for (int i = 0; i < 999; ++i) refusals.Add("10.0.0.1", absl::StrCat("its fingerprint is ", i));
   EXPECT_THAT(lines, SizeIs(8 + 2));
-  EXPECT_EQ(lines[7], "refused 10.0.0.1: its fingerprint is 7 (its further ones are only counted)");
+  EXPECT_EQ(
+      lines[7],
+      "refused 10.0.0.1: its fingerprint is 7 (further refusals of this address are only counted)");
   refusals.Add("10.0.0.2", "it has no keys");
   EXPECT_EQ(lines[10], "refused 10.0.0.2: it has no keys");
 }

@@ -19,34 +19,33 @@ bool IsLoopback(const std::string& host) {
 
 absl::Status CheckMayListen(SecurityConfig::Mode mode, const std::string& host) {
   if (!IsNone(mode) || IsLoopback(host)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot listen on ", host,
-      " (--listen): a job without keys takes whoever can connect, so it listens on loopback "
-      "addresses only; set security.mode=TOKEN (or CURVE), make keys with `tug keys FILE`, and "
-      "give "
-      "every process of the job --keys FILE"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot listen on ", host,
+                   " (--listen): without keys any process could join the job, so only loopback "
+                   "addresses are allowed; set security.mode=TOKEN (or CURVE), create keys with "
+                   "`tug keys FILE`, and pass --keys FILE to every process of the job"));
 }
 
 absl::Status CheckKeysFit(SecurityConfig::Mode mode, const JobKeys& keys) {
   if (IsNone(mode) && keys.none()) return absl::OkStatus();
   if (IsNone(mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "there are keys (--keys or TUG_KEYS, mode ", ModeName(keys.mode),
-        "), and the job's security.mode is NONE: leave them out, or set security.mode=",
-        SecurityConfig::Mode_Name(keys.mode)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("keys are given (--keys or TUG_KEYS, mode ", ModeName(keys.mode),
+                     "), but the job's security.mode is NONE: omit them, or set security.mode=",
+                     SecurityConfig::Mode_Name(keys.mode)));
   }
   const std::string wanted = SecurityConfig::Mode_Name(mode);
   const std::string make =
       mode == SecurityConfig::TOKEN ? "tug keys FILE" : "tug keys FILE --mode curve";
   if (keys.none()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("security.mode is ", wanted, ", and there are no keys: make them with `", make,
-                     "`, and give every process of the job --keys FILE (or TUG_KEYS=FILE)"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "security.mode is ", wanted, ", but no keys are given: create them with `", make,
+        "`, and pass --keys FILE (or TUG_KEYS=FILE) to every process of the job"));
   }
   if (keys.mode == mode) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("security.mode is ", wanted, ", and the keys are of mode ", ModeName(keys.mode),
-                   ": make others with `", make,
+      absl::StrCat("security.mode is ", wanted, ", but the keys have mode ", ModeName(keys.mode),
+                   ": create others with `", make,
                    "`, or set security.mode=", SecurityConfig::Mode_Name(keys.mode)));
 }
 

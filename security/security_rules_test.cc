@@ -36,8 +36,8 @@ TEST(CheckKeysFit, WantsTheJobsMode) {
   EXPECT_THAT(MessageOf(CheckKeysFit(SecurityConfig::CURVE, none)),
               AllOf(HasSubstr("security.mode is CURVE"), HasSubstr("tug keys FILE --mode curve")));
   EXPECT_THAT(MessageOf(CheckKeysFit(SecurityConfig::TOKEN, curve)),
-              AllOf(HasSubstr("the keys are of mode curve"), HasSubstr("security.mode=CURVE")));
-  EXPECT_THAT(MessageOf(CheckKeysFit(SecurityConfig::NONE, token)), HasSubstr("leave them out"));
+              AllOf(HasSubstr("the keys have mode curve"), HasSubstr("security.mode=CURVE")));
+  EXPECT_THAT(MessageOf(CheckKeysFit(SecurityConfig::NONE, token)), HasSubstr("omit them"));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"NotAPort", {"server", "--coordinator", "a:99999"}, {"a:99999", "HOST:PORT"}},
         BadInput{"UnknownHost",
                  {"stop", "--coordinator", "no-such-host.invalid:7070"},
-                 {"no-such-host.invalid:7070", "is it running?"}},
+                 {"no-such-host.invalid:7070", "if it is not running"}},
         BadInput{"NoSuchRun", {"sample", "--from", "gone"}, {"gone"}},
         BadInput{"BadSampleOption",
                  {"sample", "--from", "gone", "--temperature", "hot"},
@@ -249,7 +249,7 @@ TEST_F(BadInputTest, ACoordinatorThatCannotBeReachedIsNamed) {
   }
   for (size_t i = 0; i < started.size(); ++i) {
     const std::string at = i < commands.size() ? "$REFUSING" : "$SILENT";
-    ExpectRefused(*started[i], {"cannot reach the coordinator at " + at, "is it running?",
+    ExpectRefused(*started[i], {"cannot reach the coordinator at " + at, "if it is not running",
                                 "tug coordinator JOB --listen " + at});
   }
 }

@@ -207,7 +207,7 @@ TEST_F(CApiTest, ProgramsFollowATunedScheduleAndReportWhatItCosts) {
   const std::string metrics = ReadText(Path("run/metrics.jsonl"));
   EXPECT_THAT(metrics, HasSubstr(R"("communication_seconds":)"));
   EXPECT_THAT(metrics, Not(HasSubstr(R"("communication_seconds":0.0,)")));
-  EXPECT_THAT(status, ContainsRegex("worker [^\n]*, at most [^\n]* on the way"));
+  EXPECT_THAT(status, ContainsRegex("worker [^\n]*, peak in flight [^\n]*B"));
 }
 
 TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {

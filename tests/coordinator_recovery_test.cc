@@ -109,8 +109,8 @@ TEST_F(CoordinatorRecoveryTest, ALocalJobOutlivesItsCoordinatorAgainAndAgain) {
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ASSERT_EQ(train.exit_code(), 0) << train.err();
   ExpectNobodyLeft();
-  EXPECT_THAT(train.err(), AllOf(HasSubstr("was killed by signal 9 (Killed): another one takes the "
-                                           "job up"),
+  EXPECT_THAT(train.err(), AllOf(HasSubstr("was killed by signal 9 (Killed): starting another one "
+                                           "to recover the job"),
                                  Not(HasSubstr("was lost: no heartbeat")),
                                  HasSubstr("done: 1500 of 1500 steps")));
   ExpectSameState(StateOf("undisturbed"), StateOf("run"));
@@ -131,16 +131,17 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   const uint64_t told = Step("run");
   const Process& status = Run({"status", Path("run")});
-  ExpectErrorLine(status, {"does not answer", "tug coordinator --take-up " + Path("run")});
+  ExpectErrorLine(status,
+                  {"no reply from the coordinator", "tug coordinator --recover " + Path("run")});
   // Longer than the failure timeout of a silent node.
   const absl::Time later = After(absl::Milliseconds(1500));
   for (Process* node : nodes_) ASSERT_FALSE(node->WaitForEnd(later));
   // The nodes kept training: lanes wrote checkpoints that are not committed.
   EXPECT_FALSE(fs::is_empty(Path("run/checkpoints")));
-  Process& successor = Start({"coordinator", "--take-up", Path("run")});
+  Process& successor = Start({"coordinator", "--recover", Path("run")});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(successor, "run", told + 1));
   ASSERT_EQ(Run({"status", Path("run")}).exit_code(), 0);
-  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+  ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
                   {"a coordinator is running in " + Path("run")});
   ASSERT_TRUE(successor.WaitForEnd(After(kPatience))) << successor.err();
   ASSERT_EQ(successor.exit_code(), 0) << successor.err();
@@ -150,7 +151,7 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   }
   ExpectSameState(StateOf("undisturbed"), StateOf("run"));
   ExpectEachStepOnce("run");
-  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+  ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
                   {"nothing to take up", "tug train JOB --resume " + Path("run")});
 }
 
@@ -208,7 +209,7 @@ TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
   coordinator().Signal(SIGKILL);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   Write("run/" + std::string(kJournalFile), begun);
-  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+  ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
                   {path, "has lost its end", "tug train JOB --resume " + Path("run")});
   for (Process* node : nodes_) {
     node->Signal(SIGKILL);
@@ -220,8 +221,8 @@ TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
 }
 
 TEST_F(CoordinatorRecoveryTest, WhatCannotBeTakenUpSaysWhatToDo) {
-  ExpectErrorLine(Run({"coordinator", "--take-up", Path("nowhere")}), {"nowhere", "run folder"});
-  ExpectErrorLine(Run({"coordinator"}), {"which job?", "--take-up"});
+  ExpectErrorLine(Run({"coordinator", "--recover", Path("nowhere")}), {"nowhere", "run folder"});
+  ExpectErrorLine(Run({"coordinator"}), {"no job given", "--recover"});
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
   coordinator().Signal(SIGKILL);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
@@ -230,7 +231,7 @@ TEST_F(CoordinatorRecoveryTest, WhatCannotBeTakenUpSaysWhatToDo) {
   file.seekp(200);
   file.put('\x7f');
   file.close();
-  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+  ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
                   {path, "is damaged", "tug train JOB --resume " + Path("run")});
   for (Process* node : nodes_) {
     node->Signal(SIGKILL);

@@ -132,7 +132,7 @@ TEST_F(ExplainTest, BlamesTheStragglerAndScoresWhatItsCureBrings) {
   std::filesystem::create_directories(kept + "/in_the_way");
   const Process& unkept = Run({"explain", Path("slow")});
   EXPECT_EQ(unkept.exit_code(), 0) << unkept.err();
-  EXPECT_THAT(unkept.err(), HasSubstr("not kept for --score"));
+  EXPECT_THAT(unkept.err(), HasSubstr("cannot save the predictions for --score"));
   EXPECT_THAT(unkept.out(), HasSubstr("the slowest worker as fast as the others"));
   std::filesystem::remove_all(kept);
   std::filesystem::rename(kept + ".kept", kept);
@@ -178,7 +178,7 @@ TEST_F(ExplainTest, ShowsOneStepAndSaysWhatItHasNot) {
   ASSERT_EQ(all.exit_code(), 0) << all.err();
   EXPECT_THAT(all.out(), HasSubstr("comm.shared_memory")) << "why nothing is predicted";
   ExpectErrorLine(Run({"explain", Path("traced"), "--score", Path("untraced")}),
-                  {"nothing was predicted"});
+                  {"no predictions for"});
 }
 
 }  // namespace

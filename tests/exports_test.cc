@@ -126,7 +126,7 @@ TEST_F(ExportsTest, HaveEachStepOnceWhenAnotherCoordinatorTakesUp) {
   coordinator().Signal(SIGKILL);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   const uint64_t before = ReadLosses(Path("run"))->training.rbegin()->first;
-  Process& next = Start({"coordinator", "--take-up", Path("run")});
+  Process& next = Start({"coordinator", "--recover", Path("run")});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(next, "run", before + 20));
   Run({"stop", "--coordinator", address()});
   ASSERT_TRUE(next.WaitForEnd(After(kPatience)));

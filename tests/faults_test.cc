@@ -52,7 +52,7 @@ TEST_P(KilledDaemon, EndsTheJobAndNamesProcessAndCheckpoint) {
     const bool coordinator_died = coordinator().pid() == victim;
     ExpectErrorLine(
         *process,
-        {GetParam(), absl::StrCat(coordinator_died ? "--take-up " : "--resume ", Path("run"))});
+        {GetParam(), absl::StrCat(coordinator_died ? "--recover " : "--resume ", Path("run"))});
   }
   ASSERT_TRUE(coordinator().WaitForEnd(deadline));
   if (coordinator().pid() != victim) {

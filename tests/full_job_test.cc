@@ -24,7 +24,7 @@ const Texts kJob = {"train.steps=600", "checkpoint.interval=50", "train.eval_int
 // Slows the job down enough for a worker to join; changes no bit.
 const Texts kSlow = {"straggler.slowdown=6"};
 constexpr char kWaits[] = "the job has its 2 workers: waiting until one is lost or leaves";
-constexpr char kJoins[] = "there is a place in the job now";
+constexpr char kJoins[] = "joined the job: a slot became free";
 
 class FullJobTest : public DaemonTest {
  protected:
@@ -125,7 +125,7 @@ TEST_F(FullJobTest, AServerTooManyWaitsUntilTheJobHasBegunWhichThenTakesIt) {
 
 // Between the recovery and its first message to the new coordinator, the death of a worker is not
 // detected: it is declared lost only after the failure timeout, while a replacement starts at once.
-TEST_F(FullJobTest, AWorkerThatDiesJustAfterATakeUpIsReplacedByOneThatWaits) {
+TEST_F(FullJobTest, AWorkerThatDiesJustAfterARecoveryIsReplacedByOneThatWaits) {
   ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
   Process& train = StartTraining("run", kJob + kSlow + Texts{"fault.failure_timeout_ms=10000"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 40));
@@ -144,7 +144,7 @@ TEST_F(FullJobTest, AWorkerThatDiesJustAfterATakeUpIsReplacedByOneThatWaits) {
   ASSERT_EQ(train.exit_code(), 0) << train.err();
   ExpectNobodyLeft();
   EXPECT_THAT(train.err(), HasSubstr("was lost: no heartbeat for "));
-  EXPECT_EQ(Times(train.err(), "another is started in its place"), 1u) << train.err();
+  EXPECT_EQ(Times(train.err(), "starting a replacement"), 1u) << train.err();
   EXPECT_EQ(Times(WorkersSaid(), kWaits), 1u) << WorkersSaid();
   ExpectSameBits();
 }

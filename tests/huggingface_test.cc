@@ -86,7 +86,7 @@ TEST_F(HuggingFaceJobTest, RoundTripThroughServersIsByteEqual) {
   ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("trained")}).exit_code(), 0);
   EXPECT_TRUE(PythonReads({Path("trained")}));
   ExpectErrorLine(Run({"export", "--from", Path("run"), "--hf", Path("trained")}),
-                  {Path("trained"), "name another one"});
+                  {Path("trained"), "pass another one"});
   // A trained model initialises another job, from a folder and from a checkpoint.
   Train("from_folder", TinyModel(), {"--init-from", Path("trained")});
   Train("from_run", TinyModel(), {"--init-from", Path("run")});

@@ -108,7 +108,7 @@ TEST_F(KubernetesTest, SaysInOneLineWhatIsWrong) {
   for (const std::string other : {"--interface", "--ssh", "--program", "--bundle"}) {
     expect({"--kubernetes", other, job()}, {"--kubernetes", other});
   }
-  expect({"--kubernetes", "--name", "A_B"}, {"'A_B' is no name in Kubernetes"});
+  expect({"--kubernetes", "--name", "A_B"}, {"'A_B' is not a valid Kubernetes name"});
   expect({"--kubernetes", "--set", "train.steps=x"}, {"train.steps"});
 }
 

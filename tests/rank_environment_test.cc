@@ -99,8 +99,8 @@ TEST_F(RankEnvironmentTest, SaysInOneLineWhatIsWrong) {
   } const cases[] = {
       {{"-u", "MASTER_ADDR", "-u", "MASTER_PORT"},
        {"worker"},
-       {"which coordinator?", "MASTER_ADDR"}},
-      {{"-u", "MASTER_ADDR", "-u", "MASTER_PORT"}, {"server"}, {"which coordinator?"}},
+       {"no coordinator given", "MASTER_ADDR"}},
+      {{"-u", "MASTER_ADDR", "-u", "MASTER_PORT"}, {"server"}, {"no coordinator given"}},
       {{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=http"}, {"worker"}, {"MASTER_PORT='http'"}},
       {{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=0"}, {"coordinator", job()}, {"MASTER_PORT='0'"}},
       {{"RANK=2", "WORLD_SIZE=2"},
@@ -108,10 +108,10 @@ TEST_F(RankEnvironmentTest, SaysInOneLineWhatIsWrong) {
        {"RANK=2", "WORLD_SIZE=2"}},
       {{"MASTER_ADDR=no-such-host.invalid", "MASTER_PORT=1"},
        {"server"},
-       {"no-such-host.invalid", "by its address"}},
+       {"no-such-host.invalid", "use the address of the host"}},
       {{"MASTER_PORT=1"},
        {"server", "--coordinator", "127.0.0.1:1", "--interface", "no-such-0"},
-       {"no interface no-such-0"}},
+       {"interface no-such-0 does not exist"}},
   };
   for (const auto& [variables, arguments, parts] : cases) {
     Process& process = StartWith(variables, arguments);

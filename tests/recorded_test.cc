@@ -89,7 +89,7 @@ TEST_F(RecordedTest, OtherWeightsAreFoundAndNamed) {
   fs::remove_all(Path("other/order"));
   fs::copy(Path("run/order"), Path("other/order"), fs::copy_options::recursive);
   ExpectErrorLine(Run({"replay", Path("other")}),
-                  {"not the bits of", "element", "in the checkpoint", "computed"});
+                  {"bits differ from", "element", "in the checkpoint", "computed"});
 }
 
 TEST_F(RecordedTest, WhatIsNotRecordedIsRefusedInALine) {

@@ -124,7 +124,7 @@ TEST_F(RecoveryTest, AServerThatLeavesAJobThatWaitsForItIsReplaced) {
   ASSERT_TRUE(says("has left; the job waits for another one in its place")) << train.err();
   kill(servers[0], SIGKILL);
   ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
-  EXPECT_THAT(train.err(), HasSubstr("exited with code 1: another is started in its place"));
+  EXPECT_THAT(train.err(), HasSubstr("exited with code 1: starting a replacement"));
   ExpectSameState(expected, StateOf("run"));
 }
 
@@ -138,7 +138,7 @@ TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
     ASSERT_NO_FATAL_FAILURE(KillOne(train, "worker", on_loss, FiveStepsMore(train, on_loss)));
     ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
     EXPECT_THAT(train.err(), AllOf(HasSubstr("was lost: its connection was closed"),
-                                   HasSubstr("another is started in its place")));
+                                   HasSubstr("starting a replacement")));
     ExpectSameState(expected, StateOf(on_loss));
     EXPECT_EQ(StepLines(on_loss, "\"timeline\":1"), 300u) << "it never went back";
   }

@@ -147,11 +147,11 @@ TEST_F(ReplayTest, ACheckpointOfAReplayIsNoModel) {
   ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=1", "replay.time_scale=0"}));
   for (const Texts& command :
        {Texts{"sample"}, Texts{"eval"}, Texts{"export", "--hf", Path("hf")}}) {
-    ExpectErrorLine(Run(command + Texts{"--from", Path("run")}), {"is of a replay"});
+    ExpectErrorLine(Run(command + Texts{"--from", Path("run")}), {"written by a replay"});
   }
   Write("text.textproto", "data { path: 'text.txt' } cluster { workers: 2 }");
   ExpectErrorLine(Run({"train", Path("text.textproto"), "--init-from", Path("run")}),
-                  {"is of a replay"});
+                  {"written by a replay"});
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ TEST_F(RunOwnerTest, NoCommandForADeadJobReachesTheOneAtItsAddress) {
   ASSERT_TRUE(other.WaitUntil(listens, After(kPatience))) << other.err();
   for (const Texts& command : {Texts{"status"}, Texts{"stop"}, Texts{"drain", "1"}}) {
     ExpectErrorLine(Run(command + Texts{Path("run")}),
-                    {"no coordinator runs in " + Path("run"), "is the job of " + Path("other"),
-                     "tug coordinator --take-up"});
+                    {"no coordinator runs in " + Path("run"), "runs the job of " + Path("other"),
+                     "tug coordinator --recover"});
   }
   EXPECT_EQ(Run({"stop", Path("other")}).exit_code(), 0);
   ASSERT_TRUE(other.WaitForEnd(After(kPatience))) << other.err();

@@ -131,7 +131,8 @@ TEST_F(SecurityTest, KeyFilesAreNeverOverwrittenNorReadableByOthers) {
   EXPECT_THAT(show.out(), AllOf(HasSubstr("mode curve"), HasSubstr(KeysFingerprint(keys)),
                                 Not(HasSubstr(keys.token)), Not(HasSubstr(keys.curve.secret_key))));
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-  ExpectErrorLine(Run({"train", job(), "--keys", path}), {path, "by others", "chmod 600"});
+  ExpectErrorLine(Run({"train", job(), "--keys", path}),
+                  {path, "accessible to other users", "chmod 600"});
 }
 
 TEST_F(SecurityTest, SaysWhatIsMissing) {
@@ -141,13 +142,13 @@ TEST_F(SecurityTest, SaysWhatIsMissing) {
                   {"security.mode is TOKEN", "tug keys FILE"});
   ExpectErrorLine(
       Run(Texts{"coordinator", job(), "--keys", token} + run + Set({"security.mode=CURVE"})),
-      {"security.mode is CURVE", "of mode token"});
+      {"security.mode is CURVE", "the keys have mode token"});
   ExpectErrorLine(Run(Texts{"coordinator", job(), "--listen", "10.0.0.1:0"} + run),
                   {"10.0.0.1", "security.mode=TOKEN", "tug keys"});
   ExpectErrorLine(Run({"server", "--coordinator", "127.0.0.1:1", "--listen", "10.0.0.1"}),
                   {"10.0.0.1", "security.mode=TOKEN", "tug keys"});
   ExpectErrorLine(Run(Texts{"train", job(), "--keys", token} + run + Set({"security.mode=NONE"})),
-                  {"security.mode is NONE", "leave them out"});
+                  {"security.mode is NONE", "omit them"});
   EXPECT_FALSE(fs::exists(Path("run")));
 }
 
@@ -235,14 +236,14 @@ TEST_P(StrangerTest, WhoHasNotTheKeysIsRefusedAndTheJobUnharmed) {
   ExpectRefused({{"worker"}, {"server"}, {"status"}, {"stop"}},
                 {address(), "it has no keys", "--keys FILE"}, "refused 127.0.0.1: it has no keys");
   const std::string others = MakeKeys("others", GetParam());
-  const std::string told = curve ? "does not take the keys" : "its keys are of another job";
+  const std::string told = curve ? "rejected the keys" : "its keys are of another job";
   ExpectRefused({{"worker", "--keys", others}, {"stop", "--keys", others}},
                 {address(), told, "tug keys --show"},
                 "refused 127.0.0.1: its keys are of another job");
   const std::string other_mode =
       MakeKeys("other_mode", curve ? SecurityConfig::TOKEN : SecurityConfig::CURVE);
   ExpectRefused({{"status", "--keys", other_mode}},
-                {address(), curve ? "of another mode" : "does not take the keys"},
+                {address(), curve ? "of another mode" : "rejected the keys"},
                 curve ? "refused 127.0.0.1: its keys are of another mode"
                       : "refused 127.0.0.1: its keys are of mode curve");
   const Process& member = Run(Texts{"status", "--keys", path_} + here);

@@ -238,7 +238,8 @@ TEST_F(TraceTest, HasTheLastStepOfAJobAndThatOfAResumedOne) {
 TEST_F(TraceTest, SaysWhereThereIsNothingToRecord) {
   ExpectErrorLine(Run({"train", job(), "--trace-steps", "51..52"}),
                   {"trace.first_step = 51", "train.steps = 50"});
-  ExpectErrorLine(Run({"train", job(), "--trace-steps", "5"}), {"'5' are not steps", "10..29"});
+  ExpectErrorLine(Run({"train", job(), "--trace-steps", "5"}),
+                  {"'5' is not a range of steps", "10..29"});
   ASSERT_NO_FATAL_FAILURE(Train("run"));
   const Process& resumed =
       Run(Texts{"train", job(), "--resume", Path("run"), "--trace"} + Set({"train.steps=55"}));

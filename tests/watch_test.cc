@@ -201,7 +201,7 @@ TEST_F(WatchTest, RedrawsInPlaceFollowsTheSizeAndEndsWithQ) {
       << watch.said();
   EXPECT_THAT(watch.screen(),
               AllOf(HasSubstr("running, step "), HasSubstr("loss "), HasSubstr("\nserver "),
-                    HasSubstr("\nworker "), HasSubstr("IS AT"), HasSubstr("tokens/s")));
+                    HasSubstr("\nworker "), HasSubstr("ACTIVITY"), HasSubstr("tokens/s")));
   const Texts lines = absl::StrSplit(watch.screen(), '\n');
   EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
                           [](const std::string& line) { return line.rfind("NODE ", 0) == 0; }),

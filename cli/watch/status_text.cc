@@ -15,12 +15,12 @@ std::string Counted(uint32_t count, const char* one, const char* more) {
   return absl::StrCat(count, " ", count == 1 ? one : more);
 }
 
-// ", 12 segments, 12 copies (3 being made)"
+// ", 12 segments, 12 replicas (3 being made)"
 std::string HoldsText(const NodeStatus& node) {
   if (node.spare()) return ", spare";
   std::string text = absl::StrCat(", ", Counted(node.segments(), "segment", "segments"));
   if (node.copies() == 0) return text;
-  absl::StrAppend(&text, ", ", Counted(node.copies(), "copy", "copies"));
+  absl::StrAppend(&text, ", ", Counted(node.copies(), "replica", "replicas"));
   if (node.copies_missing() > 0) {
     absl::StrAppend(&text, " (", node.copies_missing(), " being made)");
   }
@@ -36,14 +36,14 @@ std::string NodeText(const NodeStatus& node) {
           : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
   const NodeCounters& counters = node.counters();
   std::string text =
-      absl::StrFormat("  %s %d on %s (pid %d), heard %.1f s ago, %s, memory %s",
+      absl::StrFormat("  %s %d on %s (pid %d), last heartbeat %.1f s ago, %s, memory %s",
                       node.kind() == SERVER ? "server" : "worker", node.node_id(), node.host(),
                       node.pid(), node.seconds_since_heartbeat(), carries,
                       ByteText(static_cast<double>(counters.peak_memory_bytes())));
   if (counters.most_outstanding_bytes() > 0) {
-    absl::StrAppend(&text, ", at most ",
+    absl::StrAppend(&text, ", peak in flight ",
                     ByteText(static_cast<double>(counters.most_outstanding_bytes())),
-                    node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
+                    node.kind() == SERVER ? " from a lane to a worker" : "");
   }
   const uint64_t held = counters.weight_bytes() + counters.gradient_bytes() +
                         counters.optimizer_bytes() + counters.sum_bytes() + counters.cached_bytes();
@@ -54,8 +54,7 @@ std::string NodeText(const NodeStatus& node) {
     absl::StrAppend(&text, ", ", WithThousands(counters.updates()), " updates");
   }
   if (counters.dropped_pushes() > 0) {
-    absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()),
-                    " parts of pushes too late");
+    absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()), " late pushes dropped");
   }
   if (counters.socket_bytes() > 0) {
     absl::StrAppend(&text, ", sent ", ByteText(static_cast<double>(counters.socket_bytes())),
@@ -89,7 +88,7 @@ std::string CopiesText(const StatusReply& status) {
   const bool one = status.segments_at_risk() == 1;
   return absl::StrCat(status.segments_at_risk(), " of ",
                       Counted(status.segments(), "segment", "segments"), one ? " has" : " have",
-                      " one copy only");
+                      " no replica");
 }
 
 }  // namespace tug

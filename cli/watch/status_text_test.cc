@@ -27,10 +27,10 @@ TEST(NodeText, SaysWhatAServerHolds) {
   EXPECT_THAT(NodeText(node), HasSubstr("server 2 on host (pid 7)"));
   EXPECT_THAT(NodeText(node), HasSubstr("lanes tcp://h:1, 12 segments, memory"));
   node.set_copies(1);
-  EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 1 copy, memory"));
+  EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 1 replica, memory"));
   node.set_copies(12);
   node.set_copies_missing(3);
-  EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 12 copies (3 being made), memory"));
+  EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 12 replicas (3 being made), memory"));
   EXPECT_THAT(NodeText(node), Not(HasSubstr("draining")));
   node.set_draining(true);
   EXPECT_THAT(NodeText(node), HasSubstr(", draining"));
@@ -84,9 +84,9 @@ TEST(CopiesText, SaysWhetherALossOfAServerWouldBeOutlived) {
   status.set_replicas(2);
   EXPECT_EQ(CopiesText(status), "all segments have 2 copies");
   status.set_segments_at_risk(5);
-  EXPECT_EQ(CopiesText(status), "5 of 24 segments have one copy only");
+  EXPECT_EQ(CopiesText(status), "5 of 24 segments have no replica");
   status.set_segments_at_risk(1);
-  EXPECT_EQ(CopiesText(status), "1 of 24 segments has one copy only");
+  EXPECT_EQ(CopiesText(status), "1 of 24 segments has no replica");
   status.set_segments(0);
   EXPECT_EQ(CopiesText(status), "") << "there are none yet";
 }

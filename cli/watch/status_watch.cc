@@ -62,7 +62,9 @@ class Watch {
         return SayHowItEnded();
       } else if (HasLeft()) {
         return absl::AbortedError(
-            "the job has not ended in order: where it was started from stands why");
+            absl::StrCat("the coordinator is gone and the job did not finish: see its output where "
+                         "it was started, or ",
+                         newest_.run_dir(), "/logs"));
       } else if (time_.Now() - heard_ > kSilence) {
         return status.status();
       }

@@ -96,7 +96,7 @@ constexpr Column kColumns[] = {{"NODE"},
                                {"SENDS", true, 84},
                                {"MEMORY", true, 100},
                                {"STALE", true, 120},
-                               {"IS AT"}};
+                               {"ACTIVITY"}};
 constexpr size_t kColumnCount = std::size(kColumns);
 
 std::vector<std::string> Row(const NodeStatus& node, const StatusReply& status) {
@@ -113,7 +113,7 @@ std::vector<std::string> Row(const NodeStatus& node, const StatusReply& status) 
   row[5] = ByteText(static_cast<double>(node.counters().peak_memory_bytes()));
   if (!worker) row[6] = absl::StrFormat("%.2f", MeanStaleness(node.counters()));
   row[7] = node.seconds_since_heartbeat() >= kSilentSeconds
-               ? absl::StrFormat("silent for %.1f s", node.seconds_since_heartbeat())
+               ? absl::StrFormat("no heartbeat for %.1f s", node.seconds_since_heartbeat())
                : ActivityText(node, status);
   if (node.draining()) row[7] = absl::StrCat("leaving, ", row[7]);
   return row;
@@ -208,7 +208,7 @@ std::vector<WatchLine> WatchLines(const StatusReply& status, const LossTrail& lo
     }
     lines.push_back({late[i], Tone::kLate});
   }
-  if (late.empty() && status.phase() == RUNNING) lines.push_back({"nobody is late"});
+  if (late.empty() && status.phase() == RUNNING) lines.push_back({"no node is slow"});
   if (status.nodes_size() > 0 && lines.size() + 2 < size.rows) {
     for (WatchLine& line : Table(status, size, size.rows - lines.size())) {
       lines.push_back(std::move(line));

@@ -54,7 +54,7 @@ TEST(WatchLines, TellTheJobAndARowForEachNode) {
   const std::string text = Text(WatchLines(Job(2), {}, {.columns = 160}));
   EXPECT_THAT(text, HasSubstr("shakespeare: running, step 340 of 2,000  [####...."));
   EXPECT_THAT(text, HasSubstr("0:48 left\nloss 2.1131  31,402 tokens/s  checkpoint of step 300\n"));
-  EXPECT_THAT(text, HasSubstr("nobody is late\nNODE "));
+  EXPECT_THAT(text, HasSubstr("no node is slow\nNODE "));
   EXPECT_THAT(text, HasSubstr("worker 1  host-a   340  400 ms: 300 | 100"));
   EXPECT_THAT(text,
               AllOf(HasSubstr("12.0 MB/s"), HasSubstr("104.0 MB"), HasSubstr("computing h.1")));

@@ -183,7 +183,7 @@ TEST(ConnectionGate, RefusesTheKeysOfAnotherJob) {
   const Service curve(Make(SecurityConfig::CURVE));
   const JobKeys other_curve = Make(SecurityConfig::CURVE);
   EXPECT_THAT(Asked(curve, other_curve, kShort),
-              AllOf(HasSubstr("does not take the keys of this process"),
+              AllOf(HasSubstr("rejected the keys of this process"),
                     HasSubstr(KeysFingerprint(other_curve))));
   EXPECT_TRUE(curve.WaitForLine(KeysFingerprint(other_curve))) << curve.lines();
   EXPECT_THAT(curve.lines(), HasSubstr("refused 127.0.0.1: its keys are of another job"));
@@ -192,7 +192,7 @@ TEST(ConnectionGate, RefusesTheKeysOfAnotherJob) {
 TEST(ConnectionGate, RefusesKeysOfAnotherMode) {
   const Service token(Make(SecurityConfig::TOKEN));
   EXPECT_THAT(Asked(token, Make(SecurityConfig::CURVE), kShort),
-              HasSubstr("does not take the keys of this process"));
+              HasSubstr("rejected the keys of this process"));
   EXPECT_TRUE(token.WaitForLine("its keys are of mode curve, the job's of mode token"));
   const Service curve(Make(SecurityConfig::CURVE));
   EXPECT_THAT(Asked(curve, Make(SecurityConfig::TOKEN), kPatience),
@@ -200,7 +200,7 @@ TEST(ConnectionGate, RefusesKeysOfAnotherMode) {
   EXPECT_THAT(curve.lines(), HasSubstr("its keys are of another mode"));
   const Service none{JobKeys()};
   EXPECT_THAT(Asked(none, Make(SecurityConfig::TOKEN), kPatience),
-              HasSubstr("it has keys, and this job has none"));
+              HasSubstr("it has keys, but this job has none"));
 }
 
 // A peer that knows the job's TLS name, and maybe its token, but lacks its TLS key.
@@ -209,7 +209,7 @@ TEST(ConnectionGate, ANameIsNoKey) {
   const Service service(keys);
   JobKeys forged = keys;
   forged.tls = MakeTlsIdentity(TlsName(keys)).value();
-  EXPECT_THAT(Asked(service, forged, kShort), HasSubstr("does not take the keys"));
+  EXPECT_THAT(Asked(service, forged, kShort), HasSubstr("rejected the keys"));
   EXPECT_EQ(Asked(service, keys, kPatience), kSecretName);
 }
 

@@ -78,7 +78,7 @@ struct Job {
 absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, MetricsLog metrics,
                                                           const TimelineStart& start,
                                                           const CoordinatorDaemonOptions& options) {
-  const bool taken_up = !options.take_up.empty();
+  const bool taken_up = !options.recover.empty();
   const bool in_log = options.say_in_log;
   ASSIGN_OR_RETURN(
       RunExports exports,
@@ -161,7 +161,7 @@ std::unique_ptr<LivePage> StartPage(const JobConfig& config, const JobKeys& keys
 absl::Status LeaveKeys(const CoordinatorDaemonOptions& options, const std::string& run_dir) {
   const std::string path = PathIn(run_dir, kKeysFile);
   if (options.keep_keys) return ReplaceKeyFile(path, options.keys);
-  if (!options.take_up.empty()) return absl::OkStatus();
+  if (!options.recover.empty()) return absl::OkStatus();
   const absl::StatusOr<JobKeys> left = ReadKeyFile(path);
   if (!left.ok() || !(*left == options.keys)) RemoveKeys(run_dir);
   return absl::OkStatus();
@@ -177,7 +177,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
       ControlService::Start(std::move(job.coordinator), job.journal.get(), listen, options.keys);
   if (!started.ok()) {
     // A job that has not begun cannot be recovered.
-    if (options.keep_keys && options.take_up.empty()) RemoveKeys(job.run_dir);
+    if (options.keep_keys && options.recover.empty()) RemoveKeys(job.run_dir);
     return started.status();
   }
   const std::unique_ptr<ControlService> service = *std::move(started);
@@ -342,16 +342,16 @@ class TakingUp {
 
 absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
   std::error_code error;
-  const std::string run_dir = AbsolutePath(options.take_up);
+  const std::string run_dir = AbsolutePath(options.recover);
   if (!std::filesystem::exists(PathIn(run_dir, kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat(
-        options.take_up, " is not a run folder: name that of the job to take up, e.g. runs/job-1"));
+        options.recover, " is not a run folder: name that of the job to take up, e.g. runs/job-1"));
   }
   if (!std::filesystem::exists(PathIn(run_dir, kJournalFile), error)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "there is nothing to take up in ", options.take_up, ": its job has ended (no ",
+        "there is nothing to take up in ", options.recover, ": its job has ended (no ",
         kJournalFile, "); go on from its newest checkpoint with: tug train JOB --resume ",
-        options.take_up));
+        options.recover));
   }
   ASSIGN_OR_RETURN(const OwnedRunFolder folder, OwnRunFolder(run_dir));
   return TakingUp(options, run_dir).Run();
@@ -362,7 +362,7 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   RETURN_IF_ERROR(RaiseFileLimit());
   SetLogProcess("coordinator", 0);
-  if (!options.take_up.empty()) return TakeUp(options);
+  if (!options.recover.empty()) return TakeUp(options);
   // Checks first what can be refused without leaving anything behind.
   const SecurityConfig::Mode mode = options.config.security().mode();
   RETURN_IF_ERROR(CheckKeysFit(mode, options.keys));

@@ -23,7 +23,7 @@ struct CoordinatorDaemonOptions {
   std::string resume;   // run folder, or folder of a checkpoint; empty: a new run
   // Run folder of a job whose coordinator has died: this process recovers it, at the same address
   // and from its journal (journal.h). The fields above are ignored then.
-  std::string take_up;
+  std::string recover;
   JobKeys keys;            // for the job's security.mode
   bool keep_keys = false;  // write them to kKeysFile in the run folder while the job runs
   std::string note;        // line to print at the start; may be empty

@@ -140,7 +140,7 @@ TEST_F(JobSetupTest, AJobThatBeginsWithACheckpointReadsItsTextWithThatTokenizer)
   EXPECT_EQ(job->config.data().resolved_alphabet(),
             first->manifest.config().data().resolved_alphabet());
   EXPECT_THAT(ErrorOf(other), AllOf(HasSubstr("train.init_from " + first->folder),
-                                    HasSubstr("give --set data.tokenizer=CHARACTER"),
+                                    HasSubstr("pass --set data.tokenizer=CHARACTER"),
                                     Not(HasSubstr("tokenizer_path")), Not(HasSubstr("\n"))));
   Write("other.txt", Repeated("quite a zoo. "));
   EXPECT_THAT(ErrorOf(overrides), HasSubstr("is not in the alphabet"));
@@ -150,7 +150,7 @@ TEST_F(JobSetupTest, TrainedPiecesAreTakenOverAndTheirFlagsCanBeFollowed) {
   MakeRun("first", {"data.tokenizer=SENTENCEPIECE", "data.pieces=270"});
   Write("text.txt", Repeated("quite another text, of other words. "));
   const std::string from = "train.init_from=" + Path("first");
-  EXPECT_THAT(ErrorOf({from}), HasSubstr("give --set data.tokenizer=SENTENCEPIECE"));
+  EXPECT_THAT(ErrorOf({from}), HasSubstr("pass --set data.tokenizer=SENTENCEPIECE"));
   const auto job = SetUp("second", {from, "data.tokenizer=SENTENCEPIECE"});
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->config.data().resolved_tokenizer(),
@@ -163,13 +163,13 @@ TEST_F(JobSetupTest, AClassifierKeepsItsLabelsAndClasses) {
   MakeRun("first", {"model.family=ENCODER"});
   EXPECT_EQ(ErrorOf(lines), "");
   EXPECT_THAT(ErrorOf({lines[0], lines[1], "model.classes=5"}),
-              HasSubstr("give --set model.classes=2"));
+              HasSubstr("pass --set model.classes=2"));
   Write("text.txt", Repeated("good\tyes\nevil\tno\n"));
   EXPECT_THAT(ErrorOf(lines),
-              AllOf(HasSubstr("class 0 is \"bad\" there and \"evil\" in the job's text"),
+              AllOf(HasSubstr("class 0 is \"bad\" there but \"evil\" in the job's text"),
                     HasSubstr("a text with the same 2 labels"), Not(HasSubstr("\n"))));
   Write("text.txt", Repeated("good\tyes\nbad\tno\nugly\tno\n"));
-  EXPECT_THAT(ErrorOf(lines), HasSubstr("class 2 is none there and \"ugly\""));
+  EXPECT_THAT(ErrorOf(lines), HasSubstr("class 2 is none there but \"ugly\""));
 }
 
 TEST_F(JobSetupTest, AJobSaysAtItsStartWhatItReads) {

@@ -68,7 +68,7 @@ def main():
     b = torch.full((arguments.parameters,), 0.01)
     print(f"PyTorch {torch.__version__}, {arguments.parameters} parameters, one core; medians of "
           f"{arguments.runs} runs (range)\n")
-    print(f"{'':<16} {'ns per parameter':<24} {'time / that of a += b':<24} a += b, ns per element")
+    print(f"{'':<16} {'ns per parameter':<24} {'time / time of a += b':<24} a += b, ns per element")
     for name, options in variants().items():
         measure(name, options, lambda: a.add_(b), arguments)
 

@@ -58,10 +58,10 @@ class SimpleBertLike(nn.Module):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2, help="of each process")
+    parser.add_argument("--threads", type=int, default=2, help="compute threads of each process")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=10000, help="of an epoch")
-    parser.add_argument("--batch", type=int, default=32, help="samples a step, over all processes")
+    parser.add_argument("--samples", type=int, default=10000, help="samples per epoch")
+    parser.add_argument("--batch", type=int, default=32, help="samples per step, over all processes")
     parser.add_argument("--mlp-width", type=int, default=1024)
     parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
     return parser.parse_args()

@@ -137,7 +137,7 @@ def parse():
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
-    parser.add_argument("--mode", default="default", help="of torch.compile")
+    parser.add_argument("--mode", default="default", help="mode of torch.compile")
     return parser.parse_args()
 
 

@@ -69,7 +69,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--no-bias", action="store_true", help="no biases, as nanoGPT")
-    parser.add_argument("--untied", action="store_true", help="a head of its own")
+    parser.add_argument("--untied", action="store_true", help="do not tie the head to the embedding")
     parser.add_argument("--json", action="store_true", help="print one JSON line")
     arguments = parser.parse_args()
 

@@ -49,16 +49,16 @@ absl::Status ParseDestination(absl::string_view word, LaunchHost& host) {
   const size_t colon = address.find(':');
   if (address.rfind(':') != colon) {
     return Wrong(absl::StrCat(Shown(address),
-                              " is an IPv6 address, and daemons speak IPv4: write a name, or "
-                              "address[:port] of IPv4"));
+                              " is an IPv6 address, but daemons use IPv4 only: write a host name "
+                              "or an IPv4 address[:port]"));
   }
   if (colon != absl::string_view::npos) {
     port = address.substr(colon + 1);
-    if (port.empty()) return Wrong(absl::StrCat("no port behind ", Shown(address)));
+    if (port.empty()) return Wrong(absl::StrCat("no port after ", Shown(address)));
     address = address.substr(0, colon);
   }
   if (!port.empty() && (!absl::SimpleAtoi(port, &host.port) || host.port < 1 || host.port > 65535))
-    return Wrong(absl::StrCat("port ", Shown(port), ": from 1 to 65535"));
+    return Wrong(absl::StrCat("port ", Shown(port), " is not a number from 1 to 65535"));
   if (!IsPlain(address, "._-"))
     return Wrong(absl::StrCat(Shown(address), " is not a host; ", kForm));
   host.name = std::string(address);
@@ -68,15 +68,15 @@ absl::Status ParseDestination(absl::string_view word, LaunchHost& host) {
 
 absl::Status ParseSetting(absl::string_view word, LaunchHost& host) {
   const std::vector<absl::string_view> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
-  if (parts.size() != 2) return Wrong(absl::StrCat("what is ", Shown(word), "? ", kForm));
+  if (parts.size() != 2) return Wrong(absl::StrCat("unknown word ", Shown(word), "; ", kForm));
   const auto& [key, value] = std::pair(parts[0], parts[1]);
   if (key == "slots") {
     if (absl::SimpleAtoi(value, &host.slots) && host.slots >= 1 && host.slots <= kMostSlots)
       return absl::OkStatus();
-    return Wrong(absl::StrCat("slots=", Shown(value), ": from 1 to ", kMostSlots));
+    return Wrong(absl::StrCat("slots=", Shown(value), " is not a number from 1 to ", kMostSlots));
   }
   if (key != "role" && key != "interface")
-    return Wrong(absl::StrCat("there is no setting ", Shown(key), "; ", kForm));
+    return Wrong(absl::StrCat("unknown setting ", Shown(key), "; ", kForm));
   for (const absl::string_view item : absl::StrSplit(value, ',')) {
     if (key == "interface") {
       if (!IsPlain(item, "._-@"))
@@ -89,8 +89,8 @@ absl::Status ParseSetting(absl::string_view word, LaunchHost& host) {
     } else if (item == "worker") {
       host.works = true;
     } else {
-      return Wrong(absl::StrCat("there is no role ", Shown(item),
-                                "; there are coordinator, server, worker"));
+      return Wrong(
+          absl::StrCat("unknown role ", Shown(item), "; use coordinator, server or worker"));
     }
   }
   return absl::OkStatus();
@@ -105,7 +105,7 @@ absl::StatusOr<LaunchHost> ParseHost(absl::string_view line) {
   for (size_t i = 1; i < words.size(); ++i) {
     const absl::string_view key = words[i].substr(0, words[i].find('='));
     if (std::find(seen.begin(), seen.end(), key) != seen.end())
-      return Wrong(absl::StrCat(Shown(key), " is said twice; separate values by commas"));
+      return Wrong(absl::StrCat(Shown(key), " is given twice; separate its values with commas"));
     seen.push_back(key);
     RETURN_IF_ERROR(ParseSetting(words[i], host));
   }
@@ -123,8 +123,8 @@ std::vector<size_t> Places(const std::vector<LaunchHost>& hosts, Takes takes) {
 }
 
 absl::Status NoHostFor(absl::string_view role) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("no host takes a ", role, ": add role=", role, " to a line of the hosts file"));
+  return absl::FailedPreconditionError(absl::StrCat("no host may run a ", role, ": add role=", role,
+                                                    " to a line of the hosts file"));
 }
 
 }  // namespace
@@ -148,13 +148,13 @@ absl::StatusOr<std::vector<LaunchHost>> ParseHostsFile(const std::string& text,
         hosts.push_back(*std::move(host));
         continue;
       }
-      wrong = absl::StrCat(host->name, " is in line ", other->second,
-                           " already; write slots=N there for more processes");
+      wrong = absl::StrCat(host->name, " is already in line ", other->second,
+                           "; write slots=N there for more processes");
     }
     return absl::InvalidArgumentError(absl::StrCat(source, ":", number, ": ", wrong));
   }
   if (hosts.empty())
-    return absl::InvalidArgumentError(absl::StrCat(source, ":1: it names no host; ", kForm));
+    return absl::InvalidArgumentError(absl::StrCat(source, ":1: no host; ", kForm));
   std::map<std::string, int> names;
   for (const LaunchHost& host : hosts) ++names[host.name];
   for (LaunchHost& host : hosts) {

@@ -55,24 +55,24 @@ TEST(HostsFile, SaysLineAndRemedy) {
     const char* line;
     const char* what;
   } const cases[] = {
-      {"", "hosts.txt:1: ", "names no host"},
-      {"# nobody\n", "hosts.txt:1: ", "names no host"},
+      {"", "hosts.txt:1: ", ":1: no host; "},
+      {"# nobody\n", "hosts.txt:1: ", ":1: no host; "},
       {"a\n-oProxyCommand=x", "hosts.txt:2: ", "is not a host"},
       {"a;b", "hosts.txt:1: ", "is not a host"},
       {"-x@a", "hosts.txt:1: ", "is not a user"},
       {"a:0", "hosts.txt:1: ", "from 1 to 65535"},
       {"a:", "hosts.txt:1: ", "no port"},
-      {"[::1]:22", "hosts.txt:1: ", "daemons speak IPv4"},
-      {"fe80::1%eth0", "hosts.txt:1: ", "daemons speak IPv4"},
+      {"[::1]:22", "hosts.txt:1: ", "daemons use IPv4"},
+      {"fe80::1%eth0", "hosts.txt:1: ", "daemons use IPv4"},
       {"a slots=0", "hosts.txt:1: ", "from 1 to 1024"},
       {"a slots=99999999999", "hosts.txt:1: ", "from 1 to 1024"},
       {"a slots", "hosts.txt:1: ", "write [user@]host"},
-      {"a gpus=2", "hosts.txt:1: ", "no setting 'gpus'"},
-      {"a role=boss", "hosts.txt:1: ", "there are coordinator, server, worker"},
-      {"a role=", "hosts.txt:1: ", "no role ''"},
+      {"a gpus=2", "hosts.txt:1: ", "unknown setting 'gpus'"},
+      {"a role=boss", "hosts.txt:1: ", "use coordinator, server or worker"},
+      {"a role=", "hosts.txt:1: ", "unknown role ''"},
       {"a interface=", "hosts.txt:1: ", "write interface=eth0"},
-      {"a role=server role=worker", "hosts.txt:1: ", "said twice"},
-      {"a\nb\na", "hosts.txt:3: ", "in line 1 already"},
+      {"a role=server role=worker", "hosts.txt:1: ", "given twice"},
+      {"a\nb\na", "hosts.txt:3: ", "already in line 1"},
   };
   for (const auto& [text, line, what] : cases) {
     const absl::Status status = ParseHostsFile(text, "hosts.txt").status();

@@ -58,9 +58,9 @@ absl::Status CheckName(const std::string& what, const std::string& name, size_t 
                       return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
                     });
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " '", name, "' is no name in Kubernetes: write at most ", most,
-                   " lower-case letters, digits and hyphens, the first one a letter"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " '", name, "' is not a valid Kubernetes name: use at most ", most,
+      " lower-case letters, digits and hyphens; start with a letter and do not end with a hyphen"));
 }
 
 // Escapes $, since Kubernetes substitutes variables for $(NAME).
@@ -105,20 +105,21 @@ class Rendering {
  private:
   std::string Introduction() const {
     std::string text =
-        absl::StrCat("Job ", name_, ", of ", OneLine(LastPart(job_.file_name)),
-                     ", by tug launch --kubernetes.\n", "Before: PersistentVolumeClaim ",
+        absl::StrCat("Job ", name_, ", from ", OneLine(LastPart(job_.file_name)),
+                     ", written by tug launch --kubernetes.\n", "Needs:  PersistentVolumeClaim ",
                      options_.run_claim, " (ReadWriteMany, for run folders)");
     if (NeedsText()) {
       absl::StrAppend(&text, ",\n        PersistentVolumeClaim ", options_.text_claim, " with ",
                       OneLine(LastPart(config_.data().path())), " in it");
     }
     absl::StrAppend(&text, ",\n        Secret ", options_.keys_secret,
-                    " with what makes a node a member of the job:\n  tug keys ", kKeyFile,
+                    " with the key file of the job:\n  tug keys ", kKeyFile,
                     config_.security().mode() == SecurityConfig::CURVE ? " --mode curve" : "",
                     "\n  kubectl create secret generic ", options_.keys_secret,
                     " --from-file=", kKeyFile);
     if (!memory_.has_value()) {
-      absl::StrAppend(&text, "\nNo formula says what this model needs: memory is not limited.");
+      absl::StrAppend(
+          &text, "\nThe memory of this model cannot be estimated: its pods have no memory limit.");
     }
     return text;
   }
@@ -171,7 +172,7 @@ class Rendering {
     }
     for (const std::string& more :
          {std::string("--listen"), absl::StrCat("0.0.0.0:", kKubernetesControlPort),
-          std::string("--run-dir"), Argument(RunFolder()), std::string("--or-take-up")}) {
+          std::string("--run-dir"), Argument(RunFolder()), std::string("--recover-or-start")}) {
       arguments.push_back(more);
     }
     if (!job_.resume.empty()) {
@@ -403,7 +404,7 @@ absl::StatusOr<std::vector<YamlDocument>> RenderKubernetes(const KubernetesJob& 
   }
   if (job.text.size() > kMostConfigMapBytes) {
     return absl::InvalidArgumentError(absl::StrCat(job.file_name, " has ", job.text.size(),
-                                                   " bytes: a ConfigMap takes ",
+                                                   " bytes: a ConfigMap holds at most ",
                                                    kMostConfigMapBytes));
   }
   return Rendering(job, filled).Documents();

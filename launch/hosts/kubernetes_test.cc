@@ -152,7 +152,7 @@ TEST(Kubernetes, TellsTheCoordinatorWhereThingsAre) {
   EXPECT_THAT(arguments,
               IsSupersetOf({"train.steps=7", "data.path=/text/a text.txt", "security.mode=TOKEN",
                             "cluster.lanes_per_server=2", "0.0.0.0:7070", "/runs/run $$(1)",
-                            "--or-take-up", "/job/job.textproto"}));
+                            "--recover-or-start", "/job/job.textproto"}));
   const Texts worker = ArgumentsOf(PodOf(objects.at("Job/odd-name-1-worker"))["containers"][0]);
   EXPECT_EQ(worker, (Texts{"worker", "--coordinator", "odd-name-1-coordinator:7070"}));
   const Texts server =
@@ -206,14 +206,15 @@ TEST(Kubernetes, RefusesWhatKubernetesWould) {
   const auto message = [](const KubernetesJob& job, const KubernetesOptions& options) {
     return std::string(RenderKubernetes(job, options).status().message());
   };
-  EXPECT_THAT(message(job, {.name = "Job"}), HasSubstr("--name 'Job' is no name in Kubernetes"));
+  EXPECT_THAT(message(job, {.name = "Job"}),
+              HasSubstr("--name 'Job' is not a valid Kubernetes name"));
   EXPECT_THAT(message(job, {.name_space = "a_b"}), HasSubstr("--namespace 'a_b'"));
   EXPECT_THAT(message(job, {.run_claim = "-x"}), HasSubstr("--run-claim '-x'"));
   KubernetesJob odd = job;
   odd.text += "# \xff\n";
   EXPECT_THAT(message(odd, {}), HasSubstr("is not UTF-8"));
   odd.text = std::string(1000001, '#');
-  EXPECT_THAT(message(odd, {}), HasSubstr("a ConfigMap takes"));
+  EXPECT_THAT(message(odd, {}), HasSubstr("a ConfigMap holds"));
 }
 
 TEST(Kubernetes, NamesObjectsAfterAnyJob) {

@@ -3,7 +3,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -36,8 +35,8 @@ absl::StatusOr<std::vector<uint32_t>> ParseTasksPerNode(const std::string& text)
     good = good && ReadCount(item, kMostTasks, count) && tasks.size() + times <= kMostNodes;
     if (!good) {
       return absl::InvalidArgumentError(
-          absl::StrCat("SLURM_TASKS_PER_NODE is not of Slurm's form, such as 2(x3),1: run `tug "
-                       "launch --slurm` in a job of sbatch or salloc"));
+          "SLURM_TASKS_PER_NODE is not in Slurm's format, such as 2(x3),1: run `tug launch "
+          "--slurm` inside a job of sbatch or salloc");
     }
     tasks.insert(tasks.end(), times, count);
   }
@@ -49,15 +48,15 @@ absl::StatusOr<SlurmAllocation> SlurmAllocationOf(const Environment& environment
   allocation.nodes = ValueOf(environment, "SLURM_JOB_NODELIST");
   if (allocation.nodes.empty()) {
     return absl::FailedPreconditionError(
-        "this is no allocation of Slurm (no SLURM_JOB_NODELIST): start it by sbatch, as "
-        "deploy/slurm/train.sbatch does, or in a shell of salloc");
+        "not inside a Slurm allocation (SLURM_JOB_NODELIST is not set): submit with sbatch "
+        "deploy/slurm/train.sbatch, or run in an salloc shell");
   }
   const std::string tasks = ValueOf(environment, "SLURM_TASKS_PER_NODE");
   ASSIGN_OR_RETURN(allocation.tasks, ParseTasksPerNode(tasks.empty() ? "1" : tasks));
   const std::string restarts = ValueOf(environment, "SLURM_RESTART_COUNT");
   if (!restarts.empty() && !absl::SimpleAtoi(restarts, &allocation.restarts)) {
     return absl::InvalidArgumentError(
-        "SLURM_RESTART_COUNT is no number: unset it, or run this in a job of sbatch");
+        "SLURM_RESTART_COUNT is not a number: unset it, or run this inside a job of sbatch");
   }
   return allocation;
 }

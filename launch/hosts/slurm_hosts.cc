@@ -40,9 +40,9 @@ absl::StatusOr<Ended> RunTool(const std::vector<std::string>& argv, const std::s
   const LaunchEvent event = launcher.Wait(launcher.Now() + time);
   if (event.interrupted) return absl::CancelledError("interrupted before the job had started");
   if (event.ended.has_value()) return *event.ended;
-  return absl::UnavailableError(absl::StrCat("`", argv[0], "` takes longer than ",
+  return absl::UnavailableError(absl::StrCat("`", argv[0], "` did not finish within ",
                                              absl::FormatDuration(time),
-                                             ": see with squeue and sinfo what Slurm is doing"));
+                                             ": check Slurm with squeue and sinfo"));
 }
 
 // Options of a step that takes no resources away from other steps.
@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<LaunchHost>> HostsOfAllocation(const SlurmAllocation&
   }
   if (!hosts.empty()) return hosts;
   return absl::FailedPreconditionError(
-      absl::StrCat("`scontrol show hostnames ", allocation.nodes, "` names no node"));
+      absl::StrCat("`scontrol show hostnames ", allocation.nodes, "` returned no node"));
 }
 
 std::vector<std::string> SrunCommand(const SlurmOptions& options, const LaunchHost& host,
@@ -147,21 +147,21 @@ absl::StatusOr<std::vector<ReadyHost>> PrepareNodes(const std::vector<LaunchHost
                                    [&](const LaunchHost& one) { return one.name == told[0]; });
     if (told.size() != 3 || host == hosts.end()) continue;
     if (told[1].empty()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("there is no program ", options.program, " on ", host->name,
-                       ": put tug on storage that all nodes share, or name it with --program"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "no executable ", options.program, " on ", host->name,
+          ": put tug on storage that all nodes share, or pass its path with --program"));
     }
     if (told[2] != VersionText()) {
       return absl::FailedPreconditionError(
-          absl::StrCat(options.program, " on ", host->name, " says '", told[2], "', this one '",
-                       VersionText(), "': install this build there"));
+          absl::StrCat(options.program, " on ", host->name, " reports '", told[2],
+                       "', but this program is '", VersionText(), "': install this build there"));
     }
     ready[static_cast<size_t>(host - hosts.begin())] = {options.program, told[1]};
   }
   for (size_t host = 0; host < hosts.size(); ++host) {
     if (!ready[host].address.empty()) continue;
     return absl::UnavailableError(
-        absl::StrCat("node ", hosts[host].name, " has not answered: ", LastWords(output)));
+        absl::StrCat("node ", hosts[host].name, " did not reply: ", LastWords(output)));
   }
   return ready;
 }
@@ -172,8 +172,8 @@ absl::StatusOr<std::string> TellNode() {
   const std::string launcher = ValueOf(environment, "SLURM_LAUNCH_NODE_IPADDR");
   if (node.empty() || launcher.empty()) {
     return absl::FailedPreconditionError(
-        "no SLURMD_NODENAME and SLURM_LAUNCH_NODE_IPADDR: `tug launch --slurm` starts this by "
-        "srun");
+        "SLURMD_NODENAME or SLURM_LAUNCH_NODE_IPADDR is not set: this command is started by `tug "
+        "launch --slurm` through srun");
   }
   ASSIGN_OR_RETURN(const std::string address, AddressToward({launcher}, {}));
   return absl::StrCat(kNode, node, "\t", address, "\t", VersionText());

@@ -7,18 +7,18 @@
 namespace tug {
 
 void SshArguments::AddTo(CLI::App& command) {
-  command.add_option("--ssh", ssh, "The ssh program, and arguments for it, split at spaces")
+  command.add_option("--ssh", ssh, "ssh program and its arguments, separated by spaces")
       ->type_name("COMMAND")
       ->capture_default_str();
-  CLI::Option* option = command.add_option(
-      "--program", program,
-      "Path of tug where it is installed on all hosts; without it this very program, with its "
-      "libraries, is copied to hosts that do not have it in ~/.cache/tugboat");
+  CLI::Option* option =
+      command.add_option("--program", program,
+                         "Path of tug on all hosts. Default: this program and its libraries, "
+                         "copied to ~/.cache/tugboat of each host that lacks them");
   option->type_name("PATH");
   command
       .add_option("--bundle", bundle,
-                  "Archive of deploy/bundle to copy in place of this program, for hosts that it "
-                  "does not run on")
+                  "Archive made by deploy/bundle to copy instead of this program, for hosts that "
+                  "cannot run it")
       ->type_name("FILE")
       ->excludes(option)
       ->check(CLI::ExistingFile);
@@ -35,7 +35,8 @@ std::vector<std::string> SshArguments::Words() const {
 absl::StatusOr<SshOptions> SshArguments::Options(absl::Duration silence) const {
   SshOptions options{.program = program, .bundle = bundle, .silence = silence};
   options.ssh = absl::StrSplit(ssh, ' ', absl::SkipEmpty());
-  if (options.ssh.empty()) return absl::InvalidArgumentError("--ssh names no program");
+  if (options.ssh.empty())
+    return absl::InvalidArgumentError("--ssh is empty: name the ssh program");
   return options;
 }
 

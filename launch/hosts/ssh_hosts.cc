@@ -160,18 +160,19 @@ class Preparation {
       const std::vector<std::string> parts = absl::StrSplit(*connection, ' ');
       if (parts.size() == 4) ready_[host].address = parts[2];
       if (absl::StrContains(ready_[host].address, ":")) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            hosts_[host].name, " is reached by the IPv6 address ", ready_[host].address,
-            ", and daemons speak IPv4: leave AddressFamily to ",
-            "tug, or write an IPv4 address in line ", hosts_[host].line, " of the hosts file"));
+        return absl::FailedPreconditionError(
+            absl::StrCat(hosts_[host].name, " was reached at the IPv6 address ",
+                         ready_[host].address, ", but daemons use IPv4 only: remove AddressFamily ",
+                         "from --ssh, or write an IPv4 address in line ", hosts_[host].line,
+                         " of the hosts file"));
       }
     }
     const auto version = Told(output, "tug-version ");
     ready_[host].program = Told(output, "tug-program ").value_or("");
     if (version.has_value() && *version != VersionText()) {
       return absl::FailedPreconditionError(
-          absl::StrCat(ready_[host].program, " on ", hosts_[host].name, " says '", *version,
-                       "', this one '", VersionText(), "': install this build there"));
+          absl::StrCat(ready_[host].program, " on ", hosts_[host].name, " reports '", *version,
+                       "', but this program is '", VersionText(), "': install this build there"));
     }
     return absl::OkStatus();
   }
@@ -183,9 +184,10 @@ class Preparation {
     absl::string_view said = last_words;
     absl::ConsumePrefix(&said, "tug: error: ");
     if (ended.killed_by_signal() || WEXITSTATUS(ended.wait_status) == kSshFailed) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot reach ", of.name, " (line ", of.line, " of the hosts file): ", said,
-          "; see that `", options_.ssh[0], " ", of.destination, " true` works without a password"));
+      return absl::UnavailableError(
+          absl::StrCat("cannot reach ", of.name, " (line ", of.line, " of the hosts file): ", said,
+                       "; make sure that `", options_.ssh[0], " ", of.destination,
+                       " true` works without a password"));
     }
     return absl::FailedPreconditionError(absl::StrCat("cannot prepare ", of.name, ": ", said));
   }
@@ -193,13 +195,13 @@ class Preparation {
   absl::StatusOr<ReadyHost> Checked(size_t host) const {
     RETURN_IF_ERROR(statuses_[host]);
     if (ready_[host].program.empty()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("there is no program ", options_.program, " on ", hosts_[host].name,
-                       ": install it there, or leave --program out"));
+      return absl::FailedPreconditionError(absl::StrCat("no executable ", options_.program, " on ",
+                                                        hosts_[host].name,
+                                                        ": install it there, or omit --program"));
     }
     if (ready_[host].address.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "sshd of ", hosts_[host].name, " does not tell its address (SSH_CONNECTION)"));
+          "sshd of ", hosts_[host].name, " did not report its address (SSH_CONNECTION)"));
     }
     return ready_[host];
   }

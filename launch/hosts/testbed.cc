@@ -98,7 +98,8 @@ absl::Status Testbed::ReadHosts(int fd) {
   absl::string_view said = last;
   absl::ConsumePrefix(&said, absl::StrCat(kName, ": "));
   return absl::FailedPreconditionError(
-      absl::StrCat("cannot make hosts: ", said.empty() ? "is bash installed?" : said));
+      absl::StrCat("cannot make hosts: ",
+                   said.empty() ? "no output from bash; check that it is installed" : said));
 }
 
 absl::StatusOr<std::vector<LinkBytes>> Testbed::ReadLinkBytes() const {
@@ -124,7 +125,7 @@ Testbed::~Testbed() {
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kHostsLeft) {
-    Warn("hosts are left on this machine: run deploy/testbed down");
+    Warn("testbed hosts are left on this machine: remove them with deploy/testbed down");
   }
 }
 

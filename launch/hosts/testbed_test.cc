@@ -127,7 +127,7 @@ TEST_F(TestbedTest, LeavesTheTestbedOfAnotherAlone) {
   const auto first = Testbed::Up(1, "100mbit");
   ASSERT_TRUE(first.ok());
   EXPECT_THAT(std::string(Testbed::Up(2, "100mbit").status().message()),
-              HasSubstr("there is a testbed already"));
+              HasSubstr("a testbed exists already"));
   EXPECT_TRUE(HostIsThere("tug-0"));
   EXPECT_TRUE(BridgeIsThere());
 }

@@ -94,9 +94,9 @@ TEST_F(BundleTest, SaysInOneLineWhatIsWrong) {
     std::string error;
   } const cases[] = {
       {{}, "usage: deploy/bundle FILE"},
-      {{Path("tug.zip")}, "tug.zip: to be named .tar.xz, .tar.zst or .tar"},
+      {{Path("tug.zip")}, "tug.zip: the name must end in .tar.xz, .tar.zst or .tar"},
       {{Path("none/tug.tar")}, "none/tug.tar: no such folder"},
-      {{Path("tug.tar"), "--programs"}, "--programs needs some"},
+      {{Path("tug.tar"), "--programs"}, "--programs needs at least one program"},
       {{Path("tug.tar"), "--programs", "none"}, "none: no such program"},
   };
   for (const auto& [arguments, error] : cases) {

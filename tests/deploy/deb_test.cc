@@ -197,11 +197,11 @@ TEST_F(DebTest, SaysInOneLineWhatIsWrong) {
     Texts arguments;
     std::string error;
   } const cases[] = {
-      {{Path("tug.zip"), "--program", "/bin/true"}, "tug.zip: to be named .deb"},
+      {{Path("tug.zip"), "--program", "/bin/true"}, "tug.zip: the name must end in .deb"},
       {{Path("none/tug.deb"), "--program", "/bin/true"}, "none/tug.deb: no such folder"},
-      {{Deb(), "--program"}, "--program needs one"},
+      {{Deb(), "--program"}, "--program needs a program"},
       {{Deb(), "--program", "none"}, "none: no such program"},
-      {{Deb(), "--program", "/bin/true"}, "/usr/bin/true: says no version"},
+      {{Deb(), "--program", "/bin/true"}, "/usr/bin/true: --version printed"},
   };
   for (const auto& [arguments, error] : cases) {
     const Process& process = RunProgram("deploy/deb", arguments);

@@ -111,7 +111,7 @@ TEST_F(DoctorTest, GoesOnWithoutAHostThatCannotBeReached) {
 TEST_F(DoctorTest, LooksAtTheRunFolderWithoutAJob) {
   const Process& fine = Run({"doctor", "--run-dir", Path("runs/a")});
   EXPECT_EQ(fine.exit_code(), 0) << fine.out() << fine.err();
-  EXPECT_THAT(fine.out(), HasSubstr(absl::StrCat(Path("runs/a"), " can be made in ")));
+  EXPECT_THAT(fine.out(), HasSubstr(absl::StrCat(Path("runs/a"), " can be created in ")));
   const Process& wrong = Run({"doctor", "--run-dir", "/proc/none"});
   EXPECT_EQ(wrong.exit_code(), 1) << wrong.out() << wrong.err();
   EXPECT_THAT(wrong.out(), HasSubstr("problem  here  run folder"));

@@ -335,7 +335,7 @@ TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "exchange", "--case", "case=rings"}),
                   {"did you mean case=ring?"});
   ExpectErrorLine(Run({"experiment", "--dry-run", "offload"}),
-                  {"--dry-run", "offload has options of its own"});
+                  {"--dry-run", "offload has its own options"});
   ExpectErrorLine(Run({"experiment", "offload", "--set", "optimizer.clip=OFF"}), {"--cases"});
   EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
 }

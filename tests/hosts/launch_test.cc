@@ -253,7 +253,7 @@ TEST_F(LaunchTest, TakesUpTheJobOfACoordinatorThatIsKilled) {
   ASSERT_EQ(coordinators.size(), 1u);
   kill(coordinators[0], SIGKILL);
   const auto taken_up = [&] {
-    return absl::StrContains(launch.err(), "another one takes the job up") &&
+    return absl::StrContains(launch.err(), "starting another one to recover the job") &&
            Pids("coordinator").size() == 1;
   };
   ASSERT_TRUE(launch.WaitUntil(taken_up, After(kPatience))) << launch.out() << launch.err();
@@ -309,7 +309,7 @@ TEST_F(LaunchTest, ReplacesADaemonWhoseConnectionIsLost) {
   Process& launch = StartLaunch(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   ASSERT_NO_FATAL_FAILURE(LoseConnection("worker-0"));
-  const auto replaced = [&] { return absl::StrContains(launch.err(), "another is started"); };
+  const auto replaced = [&] { return absl::StrContains(launch.err(), "starting a replacement"); };
   ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
   EXPECT_THAT(launch.err(), HasSubstr("worker-0 is gone: connection to 127.0.0.3 lost"));
   const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
@@ -368,10 +368,12 @@ TEST_F(LaunchTest, SaysInOneLineWhatIsWrong) {
       {absl::StrCat("127.0.0.1:", FreePort()), {}, {"cannot reach 127.0.0.1", "line 1", "refused"}},
       {"no-such-host.invalid", {}, {"cannot reach no-such-host.invalid", "resolve"}},
       {"a slots=x", {}, {"hosts.txt:1", "from 1 to"}},
-      {absl::StrCat("127.0.0.1:", port_, " interface=no-such-0"), {}, {"no interface no-such-0"}},
-      {good, {"--program", "/no/such/tug"}, {"no program /no/such/tug on 127.0.0.1"}},
+      {absl::StrCat("127.0.0.1:", port_, " interface=no-such-0"),
+       {},
+       {"interface no-such-0 does not exist"}},
+      {good, {"--program", "/no/such/tug"}, {"no executable /no/such/tug on 127.0.0.1"}},
       {good, {"--bundle", job()}, {"cannot prepare", "does not look like a tar archive"}},
-      {absl::StrCat("[::1]:", port_), {}, {"hosts.txt:1", "daemons speak IPv4"}},
+      {absl::StrCat("[::1]:", port_), {}, {"hosts.txt:1", "daemons use IPv4"}},
       {good, {"--program", "/bin/true"}, {"/bin/true", "install this build"}},
       {good, {"--ssh", "no-such-ssh"}, {"cannot prepare", "cannot execute"}},
   };

@@ -147,11 +147,11 @@ TEST_F(SlurmTest, GoesOnFromItsCheckpointAfterARequeue) {
   const std::string id = Submit(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(*slurm_, "run", 5));
   Ask({"scancel", "--signal=USR1", "--batch", id});
-  const auto again = [this] { return absl::StrContains(Said(), "it goes on from step"); };
+  const auto again = [this] { return absl::StrContains(Said(), "continuing from step"); };
   ASSERT_TRUE(slurm_->WaitUntil(again, After(2 * kPatience)));
   const uint64_t begin = NewestCheckpoint("run");
   EXPECT_THAT(Said(), AllOf(HasSubstr("stopped:"),
-                            HasSubstr(absl::StrCat("it goes on from step ", begin, " of"))));
+                            HasSubstr(absl::StrCat("continuing from step ", begin, " of"))));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(*slurm_, "run", begin + 5));
   Ask({"scancel", id});
   ExpectDaemonsGone();
@@ -165,10 +165,10 @@ TEST_F(SlurmTest, ReplacesADaemonThatIsKilled) {
   ASSERT_EQ(workers.size(), 4u);
   kill(workers[0], SIGKILL);
   const auto replaced = [&] {
-    return absl::StrContains(Said(), "another is started") && Pids("worker").size() == 4;
+    return absl::StrContains(Said(), "starting a replacement") && Pids("worker").size() == 4;
   };
   ASSERT_TRUE(slurm_->WaitUntil(replaced, After(kPatience)));
-  EXPECT_THAT(Said(), HasSubstr("was killed by signal 9 (Killed): another"));
+  EXPECT_THAT(Said(), HasSubstr("was killed by signal 9 (Killed): starting a replacement"));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(*slurm_, "run", Steps() + 5));
   Ask({"scancel", id});
   ExpectDaemonsGone();
@@ -191,7 +191,7 @@ TEST_F(OutsideOfSlurmTest, SaysThatThereIsNoAllocation) {
       kEnv,
       {"-u", "SLURM_JOB_NODELIST", fs::absolute("cli/tug").string(), "launch", job(), "--slurm"});
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience)));
-  ExpectErrorLine(launch, {"no allocation of Slurm", "sbatch"});
+  ExpectErrorLine(launch, {"not inside a Slurm allocation", "sbatch"});
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ void TugTest::ExpectAWorkerIsReplaced(Process& process, const std::string& run) 
   ASSERT_EQ(workers.size(), 2u);
   kill(workers[0], SIGKILL);
   const auto replaced = [&] {
-    return absl::StrContains(process.err(), "(Killed): another is started in its place") &&
+    return absl::StrContains(process.err(), "(Killed): starting a replacement") &&
            Pids("worker").size() == 2;
   };
   ASSERT_TRUE(process.WaitUntil(replaced, After(kPatience))) << process.out() << process.err();
