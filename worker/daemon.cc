@@ -70,6 +70,17 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& r
   return endpoint;
 }
 
+TrainingOptions TrainingOptionsOf(const WorkerOptions& options, const RegisterReply& registered,
+                                  Watched& watched) {
+  return {.data_folder =
+              options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir,
+          .keys = options.keys,
+          .gpu_models = options.gpu_models,
+          .gpu_encoders = options.gpu_encoders,
+          .core_share = options.core_share,
+          .totals = registered.config().watch().metrics() ? &watched.totals() : nullptr};
+}
+
 }  // namespace
 
 absl::Status RunWorker(const WorkerOptions& options) {
@@ -87,18 +98,11 @@ absl::Status RunWorker(const WorkerOptions& options) {
   SetLogProcess("worker", registered.node_id());
   ArmLeaveSignal(options.leave, registered.config());
 
-  const std::string data_folder =
-      options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
   Watched watched;
   const bool metrics = registered.config().watch().metrics();
   const auto begin = [&] {
-    auto training = std::make_unique<Training>(
-        registered, TrainingOptions{.data_folder = data_folder,
-                                    .keys = options.keys,
-                                    .gpu_models = options.gpu_models,
-                                    .gpu_encoders = options.gpu_encoders,
-                                    .core_share = options.core_share,
-                                    .totals = metrics ? &watched.totals() : nullptr});
+    auto training =
+        std::make_unique<Training>(registered, TrainingOptionsOf(options, registered, watched));
     watched.Set(training.get());
     return training;
   };
