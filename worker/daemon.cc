@@ -72,13 +72,13 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& r
 
 TrainingOptions TrainingOptionsOf(const WorkerOptions& options, const RegisterReply& registered,
                                   Watched& watched) {
-  return {.data_folder =
-              options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir,
-          .keys = options.keys,
-          .gpu_models = options.gpu_models,
-          .gpu_encoders = options.gpu_encoders,
-          .core_share = options.core_share,
-          .totals = registered.config().watch().metrics() ? &watched.totals() : nullptr};
+  return {
+      .data_folder = options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir,
+      .keys = options.keys,
+      .gpu_models = options.gpu_models,
+      .gpu_encoders = options.gpu_encoders,
+      .core_share = options.core_share,
+      .totals = registered.config().watch().metrics() ? &watched.totals() : nullptr};
 }
 
 }  // namespace
