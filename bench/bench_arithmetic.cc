@@ -73,7 +73,7 @@ class Arithmetic {
     const int64_t taken = CpuNs() - begin;
     ++clock_;
     if (!trouble_.empty()) return absl::InternalError(trouble_);
-    if (shard_.version(0) != clock_) return absl::InternalError("a clock did not close");
+    if (shard_.version(0) != clock_) return absl::InternalError("a clock did not complete");
     return taken;
   }
 
@@ -146,7 +146,8 @@ absl::StatusOr<double> Round(BenchProcesses& processes, size_t child) {
   processes.Tell(child, "go");
   ASSIGN_OR_RETURN(const std::string line, processes.Hear(child));
   double ns = 0;
-  if (!absl::SimpleAtod(line, &ns)) return absl::InternalError(absl::StrCat("heard: ", line));
+  if (!absl::SimpleAtod(line, &ns))
+    return absl::InternalError(absl::StrCat("unexpected reply: ", line));
   return ns;
 }
 

@@ -237,8 +237,9 @@ absl::Status Bench(const BenchCodecs& command) {
     MeasureSize(command, rows, bytes, core);
   }
   std::printf(
-      "GB/s of FP32 elements, of processor time, on one core. add: decode and add to what is there."
-      "\nEF: with error feedback, and what it takes more.\n");
+      "GB/s: FP32 elements per second of processor time, on one core. add: decode and add to an "
+      "array.\n"
+      "with EF: encode with error feedback; EF: its additional time.\n");
   return absl::OkStatus();
 }
 
@@ -248,20 +249,20 @@ std::string CheckCodec(const std::string& name) {
     if (name == row.name) return "";
     absl::StrAppend(&names, names.empty() ? "" : ", ", row.name);
   }
-  return absl::StrCat("there is no codec ", name, ", but ", names);
+  return absl::StrCat("unknown codec ", name, ": use one of ", names);
 }
 
 std::string CheckBytes(const std::string& text) {
   const auto bytes = ParseByteSize(text);
   if (!bytes.ok()) return std::string(bytes.status().message());
   if (*bytes >= kMinBytes && *bytes <= kMaxBytes && *bytes % sizeof(float) == 0) return "";
-  return absl::StrCat(text, ": write a multiple of 4 from 4K to 1G");
+  return absl::StrCat(text, " is not a valid size: write a multiple of 4 from 4K to 1G");
 }
 
 std::string CheckDensity(const std::string& text) {
   double density = 0;
   if (CLI::detail::lexical_cast(text, density) && density > 0 && density <= 0.5) return "";
-  return absl::StrCat(text, ": write a number above 0, up to 0.5");
+  return absl::StrCat(text, " is out of range: write a number above 0, up to 0.5");
 }
 
 }  // namespace
@@ -269,20 +270,22 @@ std::string CheckDensity(const std::string& text) {
 void AddBenchCodecs(CLI::App& bench, Command& chosen) {
   auto arguments = std::make_shared<BenchCodecs>();
   CLI::App* command = bench.add_subcommand(
-      "codecs", "What compresses gradients, on one core: encode, decode and add, error feedback");
-  command->add_option("--bytes", arguments->bytes, "Sizes of the gradient as FP32, by commas")
+      "codecs", "Gradient codecs on one core: encode, decode and add, error feedback");
+  command->add_option("--bytes", arguments->bytes, "Gradient sizes in FP32, separated by commas")
       ->delimiter(',')
       ->check(CheckBytes)
       ->capture_default_str();
-  command->add_option("--codec", arguments->codecs, "One of them, may be given again; default: all")
+  command
+      ->add_option("--codec", arguments->codecs,
+                   "Codec to measure, may be given several times; default: all")
       ->check(CheckCodec)
       ->allow_extra_args(false);
   command
       ->add_option("--density", arguments->density,
-                   "Part of the elements that sparse codecs send, above 0, up to 0.5")
+                   "Share of the elements that sparse codecs send, above 0, up to 0.5")
       ->check(CheckDensity)
       ->capture_default_str();
-  command->add_option("--runs", arguments->runs, "Repetitions that the medians are of")
+  command->add_option("--runs", arguments->runs, "Repetitions; the table shows medians")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->footer(

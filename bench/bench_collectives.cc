@@ -39,7 +39,7 @@ absl::StatusOr<ElementType> ParseType(const std::string& text) {
   if (text == "bf16") return ElementType::kBf16;
   if (text == "fp16") return ElementType::kFp16;
   return absl::InvalidArgumentError(
-      absl::StrCat("--type ", text, ": there are fp32, bf16 and fp16"));
+      absl::StrCat("--type ", text, " is unknown: use fp32, bf16 or fp16"));
 }
 
 absl::StatusOr<uint64_t> SizeOf(const std::string& option, const std::string& text) {
@@ -55,9 +55,9 @@ absl::Status CheckMemory(const CollectiveSetting& setting) {
   const uint64_t memory =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (wanted <= memory) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--ranks ", setting.world, " with buffers of ", ByteSizeText(setting.most_bytes),
-                   ": they need ", wanted >> 30, " GiB, this machine has ", memory >> 30));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--ranks ", setting.world, " with buffers of ", ByteSizeText(setting.most_bytes), " need ",
+      wanted >> 30, " GiB, but this machine has ", memory >> 30, ": lower --ranks or --bytes"));
 }
 
 absl::Status CheckAlgorithms(const std::vector<std::string>& names) {
@@ -66,7 +66,7 @@ absl::Status CheckAlgorithms(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--algorithm ", name, ": there are ", absl::StrJoin(known, ", ")));
+        absl::StrCat("--algorithm ", name, " is unknown: use one of ", absl::StrJoin(known, ", ")));
   }
   return absl::OkStatus();
 }
@@ -77,14 +77,14 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   c.transport = transport;
   if (transport != "tcp" && transport != "shm") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--transport ", transport, ": there are tcp and shm"));
+        absl::StrCat("--transport ", transport, " is unknown: use tcp or shm"));
   }
   if (transport == "shm" && !a.hosts.empty()) {
-    return absl::InvalidArgumentError("--transport shm needs one host: leave --hosts out");
+    return absl::InvalidArgumentError("--transport shm needs one host: remove --hosts");
   }
   if (ranks < kLeastRanks || ranks > kMostRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--ranks ", ranks, ": ", kLeastRanks, " to ", kMostRanks));
+    return absl::InvalidArgumentError(absl::StrCat("--ranks ", ranks, " is out of range: give ",
+                                                   kLeastRanks, " to ", kMostRanks));
   }
   c.setting.world = ranks;
   c.setting.shared_memory = transport == "shm";
@@ -93,14 +93,15 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   ASSIGN_OR_RETURN(c.setting.type, ParseType(a.type));
   ASSIGN_OR_RETURN(c.setting.chunk_bytes, SizeOf("--chunk", a.chunk));
   if (c.setting.chunk_bytes < 1024 || c.setting.chunk_bytes > kMaxPayloadBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("--chunk ", a.chunk, ": 1K to 512M"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--chunk ", a.chunk, " is out of range: give 1K to 512M"));
   }
   c.setting.most_bytes = std::max(kLeastBufferBytes, ranks * *std::rbegin(kLinkBytes));
   for (const std::string& size : a.sizes) {
     ASSIGN_OR_RETURN(const uint64_t bytes, SizeOf("--bytes", size));
     if (bytes > kMostBytes || bytes % ElementBytes(c.setting.type) != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--bytes ", size, ": whole elements, at most 4G"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--bytes ", size, " is invalid: give a multiple of the element size, at most 4G"));
     }
     c.sizes.push_back(bytes);
     c.setting.most_bytes = std::max(c.setting.most_bytes, bytes);
@@ -108,7 +109,8 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   RETURN_IF_ERROR(CheckMemory(c.setting));
   RETURN_IF_ERROR(CheckAlgorithms(a.algorithms));
   c.algorithms = a.algorithms;
-  if (a.ranks_per_host < 1) return absl::InvalidArgumentError("--ranks-per-host takes 1 or more");
+  if (a.ranks_per_host < 1)
+    return absl::InvalidArgumentError("--ranks-per-host must be at least 1");
   c.ranks_per_host = a.ranks_per_host;
   return c;
 }
@@ -228,7 +230,8 @@ void Print(const CollectivesArguments& a, const CollectivesCase& c, const LinkMe
       MessagesText(measured).c_str());
   if (ceiling.has_value()) {
     std::printf(
-        "two opposing TCP streams: %.2f GB/s each way; ceiling: those bytes, then the sum\n",
+        "two opposing TCP streams: %.2f GB/s each way; ceiling: the bytes of the all-reduce at "
+        "that rate, then the sum\n",
         1e-9 / ceiling->seconds_per_byte_each_way);
   }
   std::printf("%-10s%-28s%-30s%10s%10s%14s%12s%s\n", "size", "algorithm", "us", "S/t GB/s",
@@ -329,7 +332,7 @@ absl::Status RunCollectives(const CollectivesArguments& arguments) {
 void AddBenchCollectives(CLI::App& bench, Command& chosen) {
   auto a = std::make_shared<CollectivesArguments>();
   CLI::App* command = bench.add_subcommand(
-      "collectives", "All-reduce between processes, beside what the alpha-beta model predicts");
+      "collectives", "All-reduce between processes, compared with the alpha-beta model");
   const auto list = [&](const char* name, auto& to, const char* what) {
     command->add_option(name, to, what)->delimiter(',')->capture_default_str();
   };
@@ -338,28 +341,31 @@ void AddBenchCollectives(CLI::App& bench, Command& chosen) {
   };
   command
       ->add_option("--transport", a->transports,
-                   "How messages travel: tcp, shm (shared memory); default: both, with --hosts tcp")
+                   "Transports: tcp, shm (shared memory); default: both, with --hosts tcp")
       ->delimiter(',');
-  list("--bytes", a->sizes, "Sizes of the buffer that every rank has");
-  list("--ranks", a->ranks, "Numbers of ranks, each a process");
+  list("--bytes", a->sizes, "Buffer sizes per rank");
+  list("--ranks", a->ranks, "Numbers of ranks, one process per rank");
   list("--algorithm", a->algorithms,
        "ring, bidirectional_ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, "
-       "torus_2d, torus_3d, mesh_2d; auto: what the fitted model says is fastest");
+       "torus_2d, torus_3d, mesh_2d; auto: the fastest by the fitted model");
   one("--type", a->type, "Elements: fp32, bf16, fp16");
-  one("--ranks-per-host", a->ranks_per_host, "What hierarchical takes for a host");
+  one("--ranks-per-host", a->ranks_per_host, "Ranks that hierarchical treats as one host");
   one("--chunk", a->chunk, "Largest message");
-  one("--checksum", a->checksum, "XXH3 of what goes over TCP: on, off");
-  one("--limits", a->limits, "With two ranks over TCP, plain TCP streams too: on, off");
-  one("--seconds", a->seconds, "Length of a run");
-  one("--runs", a->runs, "Times that every row is measured; rows take turns");
+  one("--checksum", a->checksum, "XXH3 checksum of TCP payloads: on, off");
+  one("--limits", a->limits, "Also measure plain TCP streams, with two ranks over TCP: on, off");
+  one("--seconds", a->seconds, "Seconds per run");
+  one("--runs", a->runs, "Measurements per row; rows alternate");
   list("--hosts", a->hosts,
-       "Hosts of deploy/testbed, dealt to the ranks in turn; default: this one");
-  command->add_option("--json", a->json, "File for all runs of all rows")->type_name("FILE");
+       "Hosts of deploy/testbed, assigned to the ranks in turn; default: this host");
+  command->add_option("--json", a->json, "JSON file for all runs of all rows")->type_name("FILE");
   command->footer(
-      "S/t is size by time, bus bandwidth 2 (N - 1) / N of that. alpha and beta are fitted to the "
-      "times of messages from\nevery rank to the next one, all at once, gamma is that of the sum "
-      "in memory. With shared memory peers read the buffers\nin place. Ceiling: 2 (N - 1) / N S "
-      "bytes at the rate of two opposing plain TCP streams, then the sum.\nExamples:\n"
+      "S/t is size divided by time, bus bandwidth 2 (N - 1) / N of that. alpha and beta are fitted "
+      "to the times of messages\n"
+      "from every rank to the next one, all at once, gamma to that of the sum in memory. With "
+      "shared memory peers read the\n"
+      "buffers in place. Ceiling: 2 (N - 1) / N S bytes at the rate of two opposing plain TCP "
+      "streams, then the sum.\n"
+      "Examples:\n"
       "  tug bench collectives --transport shm --bytes 1M,64M\n"
       "  tug bench collectives --ranks 2,4 --algorithm ring,auto --json out.json");
   command->callback([a, &chosen] { chosen = [a] { return RunCollectives(*a); }; });

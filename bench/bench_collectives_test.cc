@@ -50,7 +50,7 @@ TEST(BenchCollectives, NamesTheOptionThatIsWrong) {
   arguments.ranks = {0};
   EXPECT_THAT(ErrorOf(arguments), HasSubstr("--ranks 0"));
   arguments.ranks = {1};
-  EXPECT_THAT(ErrorOf(arguments), HasSubstr("--ranks 1: 2 to 64"));
+  EXPECT_THAT(ErrorOf(arguments), HasSubstr("--ranks 1 is out of range: give 2 to 64"));
   arguments = {};
   arguments.transports = {"pigeon"};
   EXPECT_THAT(ErrorOf(arguments), HasSubstr("--transport pigeon"));

@@ -7,7 +7,7 @@ namespace tug {
 
 void AddBenchCommand(CLI::App& app, Command& chosen) {
   CLI::App* bench = app.add_subcommand(
-      "bench", "Measures a part of Tugboat beside the raw limit of this machine, in one run");
+      "bench", "Measures a part of Tugboat and the raw limits of this machine, in one run");
   bench->require_subcommand(1);
   AddBenchPushPull(*bench, chosen);
   AddBenchCollectives(*bench, chosen);

@@ -149,8 +149,10 @@ absl::Status Bench(const BenchKernels& command) {
     PrintLine(cases[i], add.bytes, times[i]);
   }
   std::printf(
-      "\nTimes are processor time; GB/s counts the bytes that the program reads and writes. Both "
-      "are\nalso given over those of `a += b` run just before.\n");
+      "\n"
+      "Times are processor time; GB/s counts the bytes that the program reads and writes. Both "
+      "are\n"
+      "also shown relative to `a += b`, run just before.\n");
   return absl::OkStatus();
 }
 
@@ -165,7 +167,7 @@ void AddBenchKernels(CLI::App& bench, Command& chosen) {
                    "Elements of every array; 22 bytes of memory each")
       ->check(CLI::Range(int64_t{1}, int64_t{10'000'000'000}))
       ->capture_default_str();
-  command->add_option("--runs", arguments->runs, "Repetitions that the medians are of")
+  command->add_option("--runs", arguments->runs, "Repetitions; the table shows medians")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->footer(

@@ -30,7 +30,7 @@ absl::StatusOr<BenchOp> ParseOp(const std::string& text) {
   if (text == "pull") return BenchOp::kPull;
   if (text == "push-pull") return BenchOp::kPushPull;
   return absl::InvalidArgumentError(
-      absl::StrCat("--op ", text, ": there are push, pull and push-pull"));
+      absl::StrCat("--op ", text, " is unknown: use push, pull or push-pull"));
 }
 
 const char* OpName(BenchOp op) {
@@ -55,16 +55,15 @@ absl::Status CheckCounts(const PushPullArguments& a) {
     return absl::InvalidArgumentError("--seconds takes 0.01 to 3600, --runs 1 to 1000");
   }
   if (!a.hosts.empty() && a.hosts.size() != 2) {
-    return absl::InvalidArgumentError(
-        "--hosts takes two names: the host of the servers, that of the workers");
+    return absl::InvalidArgumentError("--hosts takes two names: SERVERS,WORKERS");
   }
   for (const std::string& transport : a.transports) {
     if (transport != "tcp" && transport != "shm") {
       return absl::InvalidArgumentError(
-          absl::StrCat("--transport ", transport, ": there are tcp and shm"));
+          absl::StrCat("--transport ", transport, " is unknown: use tcp or shm"));
     }
     if (transport == "shm" && !a.hosts.empty()) {
-      return absl::InvalidArgumentError("--transport shm needs one host: leave --hosts out");
+      return absl::InvalidArgumentError("--transport shm needs one host: remove --hosts");
     }
   }
   return absl::OkStatus();
@@ -84,7 +83,7 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
   ASSIGN_OR_RETURN(setting.checksum, ParseOnOrOff("--checksum", a.checksum));
   if (a.format != "fp32" && a.format != "bf16") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--format ", a.format, ": there are fp32 and bf16"));
+        absl::StrCat("--format ", a.format, " is unknown: use fp32 or bf16"));
   }
   setting.bf16 = a.format == "bf16";
   if (a.hosts.size() == 2) {
@@ -93,7 +92,7 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
   }
   if (a.through != "client" && a.through != "machine") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--through ", a.through, ": there are client and machine"));
+        absl::StrCat("--through ", a.through, " is unknown: use client or machine"));
   }
   c.load.through_client = a.through == "client";
   c.load.outstanding = a.outstanding > 0
@@ -113,7 +112,7 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
   for (const std::string& mode : a.security) {
     if (mode != "token" && mode != "curve") {
       return absl::InvalidArgumentError(
-          absl::StrCat("--security ", mode, ": there are token and curve"));
+          absl::StrCat("--security ", mode, " is unknown: use token or curve"));
     }
     ASSIGN_OR_RETURN(c.secured.emplace_back(),
                      MakeJobKeys(mode == "token" ? SecurityConfig::TOKEN : SecurityConfig::CURVE));
@@ -124,9 +123,9 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
 // Title of a table: "4 MiB partitions over tcp, ..."
 std::string TitleOf(const PushPullArguments& a, const PushPullCase& c) {
   return absl::StrFormat(
-      "%s partitions over %s%s, %s, checksum %s; servers %d, lanes of each %d,\nworkers %d, "
-      "virtual "
-      "workers of each %d, %d of %d blocks on their way; %d runs of %.3g s: median (range)",
+      "%s partitions over %s%s, %s, checksum %s; servers %d, lanes of each %d,\n"
+      "workers %d, virtual workers of each %d, %d of %d blocks in flight; %d runs of %.3g s: "
+      "median (range)",
       ByteSizeText(c.setting.payload_bytes()), c.setting.transport,
       a.hosts.empty() ? "" : absl::StrCat(" from ", a.hosts[1], " to ", a.hosts[0]), a.format,
       a.checksum, a.servers, a.lanes, a.workers, a.virtual_workers_per_worker, c.load.outstanding,
@@ -240,43 +239,44 @@ absl::Status RunPushPull(const PushPullArguments& arguments) {
 void AddBenchPushPull(CLI::App& bench, Command& chosen) {
   auto a = std::make_shared<PushPullArguments>();
   CLI::App* command = bench.add_subcommand(
-      "push-pull", "Real workers against real lanes, beside what the machine does at most");
+      "push-pull", "Real workers against real lanes, compared with the limits of the machine");
   const auto list = [&](const char* name, std::vector<std::string>& to, const char* what) {
     command->add_option(name, to, what)->delimiter(',')->capture_default_str();
   };
   const auto one = [&](const char* name, auto& to, const char* what) {
     command->add_option(name, to, what)->capture_default_str();
   };
-  list("--transport", a->transports,
-       "How messages travel: tcp; shm: shared memory, and tcp beside it");
+  list("--transport", a->transports, "Transports: tcp; shm: shared memory, compared with tcp");
   list("--bytes", a->sizes, "Sizes of a partition in FP32, powers of two from 4K to 256M");
-  list("--op", a->ops, "What a worker does with every block: push, pull, push-pull");
+  list("--op", a->ops, "Operations of a worker on every block: push, pull, push-pull");
   one("--servers", a->servers, "Server processes");
   one("--workers", a->workers, "Worker processes");
   one("--lanes", a->lanes, "Lanes of each server");
   one("--virtual-workers-per-worker", a->virtual_workers_per_worker,
-      "Virtual workers of each worker: it pushes a gradient of each block for each of them");
-  command->add_option("--outstanding", a->outstanding,
-                      "Blocks (of one partition) a worker has on their way; default: 32 MiB of "
-                      "them, 2 to 64");
+      "Virtual workers of each worker, which pushes one gradient of each block per virtual worker");
+  command->add_option(
+      "--outstanding", a->outstanding,
+      "Blocks (of one partition) in flight per worker; default: 32 MiB, 2 to 64 blocks");
   command->add_option("--total-bytes", a->total,
-                      "Size of all blocks, in FP32; default: 64M, at most 1,024 blocks");
-  one("--seconds", a->seconds, "Length of a measurement");
-  one("--runs", a->runs, "Times that every row is measured; rows take turns");
-  one("--checksum", a->checksum, "XXH3 of every payload: on, off");
-  one("--format", a->format, "Of pushes and pulls: fp32, bf16");
+                      "Size of all blocks, in FP32; default: 32M, at most 1,024 blocks");
+  one("--seconds", a->seconds, "Seconds per measurement");
+  one("--runs", a->runs, "Measurements per row; rows alternate");
+  one("--checksum", a->checksum, "XXH3 checksum of every payload: on, off");
+  one("--format", a->format, "Format of pushes and pulls: fp32, bf16");
   one("--through", a->through,
-      "client: as users do; machine: without the client's thread (pulls alone always)");
-  list("--security", a->security, "Modes that are measured beside none, in turns: token, curve");
-  one("--limits", a->limits, "Measure what the machine does at most, too: on, off");
-  list("--hosts", a->hosts, "Hosts of deploy/testbed: SERVERS,WORKERS; default: this one");
-  command->add_option("--json", a->json, "File for all runs of all rows")->type_name("FILE");
+      "client: through the client, as a worker does; machine: without the client's thread (always "
+      "for op pull)");
+  list("--security", a->security, "Security modes to measure in addition to none: token, curve");
+  one("--limits", a->limits, "Also measure the limits of the machine: on, off");
+  list("--hosts", a->hosts, "Hosts of deploy/testbed: SERVERS,WORKERS; default: this host");
+  command->add_option("--json", a->json, "JSON file for all runs of all rows")->type_name("FILE");
   command->footer(
-      "Servers sum every push and answer pulls; the optimizer is left out. GB/s are payload, push "
-      "and pull added. An\noperation is a partition pushed, pulled, or both. Answered: until the "
-      "lane has "
-      "taken the push; round trips are\nmeasured with nothing else on its way. CPU is that of all "
-      "processes of the row.\nExamples:\n"
+      "Servers sum every push and answer pulls, without an optimizer. GB/s: payload of pushes plus "
+      "pulls. An\n"
+      "operation is a partition pushed, pulled, or both. Answered: until the lane has received the "
+      "push; round trips are\n"
+      "measured with nothing else in flight. CPU is that of all processes of the row.\n"
+      "Examples:\n"
       "  tug bench push-pull --bytes 4M\n"
       "  tug bench push-pull --bytes 4K --op push-pull --outstanding 64 --json out.json");
   command->callback([a, &chosen] { chosen = [a] { return RunPushPull(*a); }; });

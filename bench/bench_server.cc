@@ -53,7 +53,7 @@ absl::Status Check(const ServerArguments& a) {
   }
   if (a.format != "fp32" && a.format != "bf16") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--format ", a.format, ": there are fp32 and bf16"));
+        absl::StrCat("--format ", a.format, " is unknown: use fp32 or bf16"));
   }
   return absl::OkStatus();
 }
@@ -118,8 +118,10 @@ absl::Status RunMemory(const ServerArguments& a, nlohmann::json& json) {
   setting.length = absl::Seconds(a.seconds);
   ASSIGN_OR_RETURN(setting.credit_bytes, ParseByteSize(a.credit));
   std::printf(
-      "\n%llu parameters, %s, credit of each worker %s: most anonymous memory of the server beside "
-      "the line\n%8s  %-22s %8s %10s %10s %7s\n",
+      "\n"
+      "%llu parameters, %s, credit of each worker %s: peak anonymous memory of the server, "
+      "compared with the line\n"
+      "%8s  %-22s %8s %10s %10s %7s\n",
       static_cast<unsigned long long>(setting.parameters), a.format.c_str(),
       ByteSizeText(setting.credit_bytes).c_str(), "workers", "order of arrival", "clocks",
       "peak MiB", "line MiB", "ratio");
@@ -160,32 +162,35 @@ absl::Status Run(const ServerArguments& a) {
 void AddBenchServer(CLI::App& bench, Command& chosen) {
   auto a = std::make_shared<ServerArguments>();
   CLI::App* command = bench.add_subcommand(
-      "server", "A lane's arithmetic without a network, or with --memory what a server holds");
+      "server", "A lane's arithmetic without a network, or with --memory the memory of a server");
   command->add_option("--parameters", a->parameters,
-                      "How many; default: 100000000, with --memory 33554432");
+                      "Number of parameters; default: 100000000, with --memory 33554432");
   command->add_option("--virtual-workers", a->virtual_workers, "Gradients in a sum")
       ->capture_default_str();
-  command->add_option("--runs", a->runs, "Times that each is measured; they take turns")
+  command->add_option("--runs", a->runs, "Measurements of each; they alternate")
       ->capture_default_str();
-  command->add_flag("--memory", a->memory,
-                    "Real workers over TCP, in four orders; the server's memory beside the line");
+  command->add_flag(
+      "--memory", a->memory,
+      "Measure the server's memory, with real workers over TCP in four orders of arrival");
   command->add_option("--workers", a->workers, "With --memory: numbers of workers")
       ->delimiter(',')
       ->capture_default_str();
   command
-      ->add_option(
-          "--format", a->format,
-          "Of pulls, with --memory of pushes too: fp32, bf16; bf16 costs the update a copy")
+      ->add_option("--format", a->format,
+                   "Format of pulls, with --memory also of pushes: fp32, bf16; with bf16 the "
+                   "update writes a copy")
       ->capture_default_str();
-  command->add_option("--credit", a->credit, "With --memory: bytes a worker may have unreceived")
+  command->add_option("--credit", a->credit, "With --memory: bytes a worker may have in flight")
       ->capture_default_str();
-  command->add_option("--seconds", a->seconds, "With --memory: length of a measurement")
+  command->add_option("--seconds", a->seconds, "With --memory: seconds per measurement")
       ->capture_default_str();
-  command->add_option("--json", a->json, "File for all runs")->type_name("FILE");
+  command->add_option("--json", a->json, "JSON file for all runs")->type_name("FILE");
   command->footer(
-      "The line: per parameter 12 bytes for weights and Adam's state, 4 for the sum, 4 for the "
-      "previous copy that pulls may\nwant, 2 for a bf16 copy where there is one; and the credit of "
-      "all workers, and 64 MiB.\nExamples:\n"
+      "The line is the expected memory: per parameter 12 bytes for weights and Adam's state, 4 for "
+      "the sum, 4 for the previous\n"
+      "copy that pulls may request, 2 for a bf16 copy, if any; plus the credit of all workers and "
+      "64 MiB.\n"
+      "Examples:\n"
       "  tug bench server --parameters 100000000\n"
       "  tug bench server --memory --workers 1,2,4,8");
   command->callback([a, &chosen] { chosen = [a] { return Run(*a); }; });

@@ -48,7 +48,8 @@ absl::StatusOr<uint64_t> ParseByteSize(const std::string& text) {
 
 absl::StatusOr<bool> ParseOnOrOff(const std::string& option, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
-  return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": write on or off"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " ", text, " is invalid: write on or off"));
 }
 
 absl::Status CheckPartitionBytes(uint64_t bytes) {
@@ -56,7 +57,7 @@ absl::Status CheckPartitionBytes(uint64_t bytes) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--bytes ", bytes, ": a partition is a power of two from ",
+      absl::StrCat("--bytes ", bytes, " is not a valid partition size: give a power of two from ",
                    ByteSizeText(kSmallestPartition), " to ", ByteSizeText(kLargestPartition)));
 }
 

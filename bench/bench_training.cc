@@ -63,8 +63,8 @@ absl::StatusOr<JobConfig> LoadConfig(const BenchTraining& a) {
       config.sync().local_steps() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(a.job_file,
-                     ": to be trained alone a job must have a model of its own: no compute: "
-                     "REPLAY, model.external or sync.local_steps"));
+                     ": bench training needs a job with its own model: remove compute: REPLAY, "
+                     "model.external and sync.local_steps"));
   }
   return config;
 }
@@ -100,8 +100,8 @@ absl::Status CheckPasses(const BenchTraining& a, const JobConfig& config, size_t
   const uint64_t passes = (traced.end - traced.first) * (2 * blocks * micro_batches + 1);
   if (passes <= Trace::kEventsPerTrack) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--steps ", a.steps, ": ", passes, " passes and updates, of which ",
-                   Trace::kEventsPerTrack, " can be recorded: take fewer"));
+      absl::StrCat("--steps ", a.steps, ": ", passes, " passes and updates, of which only ",
+                   Trace::kEventsPerTrack, " can be recorded: lower --steps"));
 }
 
 // Per measured step, from the end of the previous update to the end of its own. `utilisation`: part
@@ -215,13 +215,13 @@ absl::Status Bench(const BenchTraining& a) {
                         static_cast<double>(config.model().context());
   const double loss = sums.loss / static_cast<double>(sums.targets);
   const uint64_t parameters = ParametersOf(prepared->table);
-  std::printf("%.2fM parameters on %s, %u samples of %u tokens a step\n",
+  std::printf("%.2fM parameters on %s, %u samples of %u tokens per step\n",
               static_cast<double>(parameters) * 1e-6, device->name().c_str(),
               config.train().global_batch(), config.model().context());
   std::printf("step         %s ms (median of %u, range)\n", FormatSpread(ms, 2).c_str(), a.steps);
   std::printf("tokens/s     %.0f\n", tokens / ms.median * 1e3);
   std::printf("utilisation  %.1f%%\n", times.utilisation * 100);
-  std::printf("on it        %.2f MB of weights, m and v, %.2f MB of gradients\n",
+  std::printf("on device    %.2f MB of weights, m and v, %.2f MB of gradients\n",
               static_cast<double>(device->state_bytes()) * 1e-6,
               static_cast<double>(device->gradient_bytes()) * 1e-6);
   std::printf("loss         %.6f in step %llu\n", loss, static_cast<unsigned long long>(last + 1));
@@ -246,8 +246,7 @@ void AddBenchTraining(CLI::App& app, Command& chosen) {
   auto a = std::make_shared<BenchTraining>();
   CLI::App* command = app.get_subcommand("bench")->add_subcommand(
       "training",
-      "Trains a model alone on this machine's device: no exchange, the floor a job is compared "
-      "with");
+      "Trains a model on this machine's device without an exchange: the baseline for a job");
   command->add_option("JOB", a->job_file, "Job file: model, data, batch, optimizer, device")
       ->required();
   command
@@ -255,21 +254,23 @@ void AddBenchTraining(CLI::App& app, Command& chosen) {
                    "Override a field: path.to.field=value; may be given many times")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--warm-up", a->warm_up, "Steps that are not measured")
+  command->add_option("--warm-up", a->warm_up, "Warm-up steps, not measured")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--steps", a->steps, "Steps that are")
+  command->add_option("--steps", a->steps, "Measured steps")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--gpu", a->gpu, "Number of the GPU, where device is not CPU")
+  command->add_option("--gpu", a->gpu, "Number of the GPU, unless device is CPU")
       ->check(CLI::Range(0, 1023))
       ->capture_default_str();
-  command->add_option("--json", a->json, "File for all figures, and each pass with its times");
+  command->add_option("--json", a->json, "JSON file for all figures and the times of each pass");
   command->footer(
       "Weights, gradients and AdamW's state are on the device. One worker, no clipping; on a CPU "
-      "the bits of\nsuch a job. Utilisation: the part of the time in which a pass or update is "
-      "under way.\n"
-      "Examples:\n  tug bench training deploy/jobs/gpt_10m.textproto\n"
+      "the\n"
+      "weights are bit-identical to those of such a job. Utilisation: share of the time in which a "
+      "pass or update runs.\n"
+      "Examples:\n"
+      "  tug bench training deploy/jobs/gpt_10m.textproto\n"
       "  tug bench training deploy/jobs/gpt2_124m.textproto --set device=CUDA --set "
       "train.precision=BF16");
   command->callback([a, &chosen] { chosen = [a] { return Bench(*a); }; });

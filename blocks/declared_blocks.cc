@@ -74,9 +74,9 @@ absl::Status CheckDeclaredBlock(const BlockSpec& block) {
   for (const TensorSpec& tensor : block.tensors()) {
     if (!std::isfinite(tensor.init_mean()) || !std::isfinite(tensor.init_std()) ||
         tensor.init_std() < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("block '", block.name(), "' begins at ", tensor.init_mean(), " +- ",
-                       tensor.init_std(), ": give a finite mean and a standard deviation >= 0"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "block '", block.name(), "' has initial weights ", tensor.init_mean(), " +- ",
+          tensor.init_std(), ": give a finite mean and a standard deviation >= 0"));
     }
   }
   return absl::OkStatus();

@@ -25,7 +25,7 @@ absl::Status CheckCodecBlocks(const BlockTable& blocks, const PushCodecConfig& c
     const auto matches = [&](const std::string& name) { return MatchesNames(pattern, name); };
     if (std::ranges::any_of(names, matches)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("comm.push_codec.blocks: '", pattern, "' names none of the ", names.size(),
+        absl::StrCat("comm.push_codec.blocks: '", pattern, "' matches none of the ", names.size(),
                      " blocks, ", names.front(), " to ", names.back(), ": correct or remove it"));
   }
   return absl::OkStatus();
@@ -41,8 +41,8 @@ absl::StatusOr<BlockLayout> LayOut(const BlockTable& blocks, const JobConfig& co
     return absl::InvalidArgumentError(
         absl::StrCat("cluster.servers x cluster.lanes_per_server makes ", lanes,
                      " lanes, but comm.segment_elements = ", config.comm().segment_elements(),
-                     " cuts this model into ", table.size(),
-                     " segments only: use fewer lanes or smaller segments"));
+                     " divides this model into only ", table.size(),
+                     " segments: use fewer lanes or smaller segments"));
   }
   RETURN_IF_ERROR(CheckCodecBlocks(blocks, config.comm().push_codec()));
   BlockLayout layout{blocks, {}};
@@ -63,20 +63,20 @@ absl::Status JobBlocks::Admit(const RegisterRequest& request) {
   if (!config_.model().external()) {
     if (!declares) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        "this job trains tug's own model: set model.external = true in its job file for programs "
-        "that declare blocks");
+        "this job trains tug's own model: set model.external = true in its job file to use "
+        "external workers, which declare blocks");
   }
   if (!declares) {
     return absl::FailedPreconditionError(
-        "this job has model.external = true: its workers are programs that declare their blocks "
-        "(exchange/c_api/tug.h); start yours in place of `tug worker` and `tug train`");
+        "this job has model.external = true: its workers are external programs that declare their "
+        "blocks (exchange/c_api/tug.h); start yours instead of `tug worker` or `tug train`");
   }
   if (known_) {
     const std::string difference = FirstBlockDifference(request.blocks(), layout_.blocks);
     if (difference.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        absl::StrCat("this worker declares other blocks than ",
-                     declared_ ? "the first worker" : "the checkpoint has", ": ", difference,
+        absl::StrCat("this worker declares different blocks than ",
+                     declared_ ? "the first worker" : "the checkpoint", ": ", difference,
                      "; declare the same blocks, in the same order, in every worker"));
   }
   RETURN_IF_ERROR(CheckDeclaredBlocks(request.blocks(), config_.comm().segment_elements()));

@@ -60,7 +60,7 @@ TEST(JobBlocks, RefusesACodecForBlocksThatAreNotThere) {
   config.mutable_comm()->mutable_push_codec()->set_blocks("*.1, blok.0");
   JobBlocks blocks(config, {});
   EXPECT_THAT(Refusal(blocks, Worker({10, 10}), kInvalid),
-              HasSubstr("blok.0' names none of the 2 blocks, block.0 to block.1: correct"));
+              HasSubstr("blok.0' matches none of the 2 blocks, block.0 to block.1: correct"));
   config.mutable_comm()->mutable_push_codec()->set_blocks("*.1, block.0");
   EXPECT_TRUE(blocks.Admit(Worker({10, 10})).ok());
 }
@@ -82,7 +82,8 @@ TEST(JobBlocks, ForgetsADeclarationButNotACheckpoint) {
 
   JobBlocks restored(config, *LayOut(Worker({10}).blocks(), config));
   restored.ForgetDeclared();
-  EXPECT_THAT(Refusal(restored, Worker({20}), kPrecondition), HasSubstr("the checkpoint has"));
+  EXPECT_THAT(Refusal(restored, Worker({20}), kPrecondition),
+              HasSubstr("different blocks than the checkpoint"));
   EXPECT_TRUE(restored.Admit(Worker({10})).ok());
 }
 

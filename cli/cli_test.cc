@@ -219,8 +219,8 @@ TEST_F(CliTest, PlanNamesTheOptionThatMakesNoSense) {
     ExpectError(absl::StrCat("plan ", wrong), 2, option);
   }
   ExpectError("plan --parameters 1e9 --days 5", 2, "--tokens");
-  ExpectError("plan --preset gpt3 --tensor 7", 2, "--tensor 7: a divisor of the 96 heads");
-  ExpectError("plan --preset gpt3 --parameters 1e9", 2, "--parameters 1e+09: far from");
+  ExpectError("plan --preset gpt3 --tensor 7", 2, "--tensor 7 must be a divisor of the 96 heads");
+  ExpectError("plan --preset gpt3 --parameters 1e9", 2, "--parameters 1e+09 differs too much from");
   ExpectError("plan --preset gpt5", 2, "gpt3");
 }
 

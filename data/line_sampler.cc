@@ -31,21 +31,22 @@ absl::StatusOr<std::unique_ptr<Sampler>> LineSampler::Create(const JobConfig& co
                                                              const TokenFile& file, Split split) {
   const std::string& path = config.data().path();
   if (file.info().form != TextFormOf(config.model())) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        file.path(), " was not made for model.family ",
-        ModelConfig::Family_Name(config.model().family()), "; delete it, it is made again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(file.path(), " was not made for model.family ",
+                     ModelConfig::Family_Name(config.model().family()),
+                     "; delete it to rebuild it from the text"));
   }
   const double fraction = ValidationFraction(config, split);
   const uint64_t lines = file.info().lines;
   const uint64_t validation = ValidationLines(lines, fraction);
   if (lines == validation && split == Split::kAsConfigured) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", lines, " lines, none of them for training; give more lines"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " has ", lines, " lines, none of them for training; use a text with more lines"));
   }
   if (validation == 0 && fraction > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", lines, " lines, of which data.validation_fraction ", fraction,
-                     " are none: give more lines, set it higher, or to 0 for no validation"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " has ", lines, " lines, of which data.validation_fraction ", fraction,
+        " is less than one: use more lines, a higher fraction, or 0 for no validation"));
   }
   std::unique_ptr<LineSampler> sampler(
       new LineSampler(config, file, {.train = lines - validation, .validation = validation}));
@@ -63,7 +64,7 @@ absl::Status LineSampler::ReadTable() {
                         (pairs_ ? line.second > 0 : line.second < labels);
     if (!inside) {
       return absl::DataLossError(absl::StrCat(file_.path(), " is damaged at line ", i,
-                                              "; delete it, it is made again from the text"));
+                                              "; delete it to rebuild it from the text"));
     }
     const uint64_t length =
         pairs_ ? std::max<uint64_t>(line.source, targets + 1) : uint64_t{line.source} + 1;
@@ -76,8 +77,8 @@ absl::Status LineSampler::ReadTable() {
 std::string LineSampler::notice() const {
   if (cut_lines_ == 0) return "";
   return absl::StrCat(cut_lines_, " of ", file_.info().lines,
-                      " lines are cut to model.context = ", context(), " tokens; the longest has ",
-                      longest_);
+                      " lines are truncated to model.context = ", context(),
+                      " tokens; the longest has ", longest_);
 }
 
 uint64_t LineSampler::TrainingLine(uint64_t epoch, uint64_t index) const {

@@ -134,7 +134,7 @@ TEST_F(LineSamplerTest, ALabelledLineIsBeginAndTextAndPadding) {
       {{kBegin, 'a', ' ', 'l', 'o', 'n', 'g', 'e'}, {8, 0}},
       {{kBegin, 'c', ' ', 'd', 0, 0, 0, 0}, {4, 1}}};
   EXPECT_EQ(seen, expected);
-  EXPECT_THAT(sampler.notice(), HasSubstr("1 of 3 lines are cut to model.context = 8"));
+  EXPECT_THAT(sampler.notice(), HasSubstr("1 of 3 lines are truncated to model.context = 8"));
   EXPECT_THAT(sampler.notice(), HasSubstr("longest has 13"));
 }
 
@@ -233,14 +233,15 @@ TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
   };
   EXPECT_THAT(error("a\tx\n\nno tab here\n"),
               AllOf(HasSubstr(".txt: line 3 has no tab"), HasSubstr("label<TAB>text")));
-  EXPECT_THAT(error("\ttext\n"), HasSubstr("line 1 has nothing before its tab"));
-  EXPECT_THAT(error("a\tx\nlabel\t"), HasSubstr("line 2 has nothing behind its tab"));
+  EXPECT_THAT(error("\ttext\n"), HasSubstr("line 1 is empty before its tab"));
+  EXPECT_THAT(error("a\tx\nlabel\t"), HasSubstr("line 2 is empty after its tab"));
   EXPECT_THAT(error("\n\n"), HasSubstr("has no lines"));
   EXPECT_THAT(error("a\tx\nb\ty\tCC-BY\n"), HasSubstr("line 2 has a second tab"));
   EXPECT_THAT(error("a\tx\nb\ty\t\n"), HasSubstr("line 2 has a second tab"));
   EXPECT_THAT(error("a\tb\tc\td\n"), HasSubstr("line 1 has a second tab"));
-  EXPECT_THAT(error("Label\tText\na\tx\n"), HasSubstr("line 1 names columns"));
-  EXPECT_THAT(error("\xEF\xBB\xBFsentence\tlabel\r\na\tx\n"), HasSubstr("line 1 names columns"));
+  EXPECT_THAT(error("Label\tText\na\tx\n"), HasSubstr("line 1 is a header of column names"));
+  EXPECT_THAT(error("\xEF\xBB\xBFsentence\tlabel\r\na\tx\n"),
+              HasSubstr("line 1 is a header of column names"));
   EXPECT_THAT(error("a\tx\n\"a\"\ty\n"), HasSubstr("line 2 has its label in quotes"));
   EXPECT_THAT(error("a\tx\n\xEF\xBB\xBF"
                     "a\ty\n"),
@@ -252,7 +253,7 @@ TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
   EXPECT_THAT(error("source\n"), HasSubstr("source<TAB>target"));
   EXPECT_THAT(error("x\ty\n\nhelp run.\tplehe nure !\tCC-BY 2.0\n"),
               AllOf(HasSubstr("line 3 has a second tab"), HasSubstr("source<TAB>target")));
-  EXPECT_THAT(error("src\ttgt\nx\ty\n"), HasSubstr("line 1 names columns"));
+  EXPECT_THAT(error("src\ttgt\nx\ty\n"), HasSubstr("line 1 is a header of column names"));
   EXPECT_EQ(error("\"Go!\"\t\"Va !\"\n"), "") << "quotes of a pair are text";
   EXPECT_FALSE(std::filesystem::exists(base_ + ".bin.tmp.lines"));
 }
@@ -270,7 +271,7 @@ TEST(SideOfLine, IsThatOfALineOfTheText) {
   const auto error = [](const std::string& text) {
     return std::string(SideOfLine(text).status().message());
   };
-  EXPECT_THAT(error("a\tb"), AllOf(HasSubstr("the line has a tab"), HasSubstr("take it out")));
+  EXPECT_THAT(error("a\tb"), AllOf(HasSubstr("the line has a tab"), HasSubstr("remove it")));
   EXPECT_THAT(error("a b\t"), HasSubstr("has a tab")) << "as a second one of a line";
   EXPECT_THAT(error("a\nb"), HasSubstr("has a newline inside"));
   EXPECT_THAT(error("a\n\n"), HasSubstr("has a newline inside"));
@@ -306,7 +307,7 @@ TEST_F(LineSamplerTest, TheFormIsPartOfWhatAFileWasMadeFrom) {
 TEST_F(LineSamplerTest, TooFewLinesAreAnErrorWithTheRemedy) {
   ASSERT_TRUE(Prepare(Numbered(5)).ok());
   EXPECT_THAT(std::string(MakeSampler(config_, &*file_).status().message()),
-              AllOf(HasSubstr("5 lines"), HasSubstr("give more lines")));
+              AllOf(HasSubstr("5 lines"), HasSubstr("use more lines")));
 }
 
 TEST(RandomSampler, DrawsFreshUniformTokensEverySampleOfEveryEpoch) {

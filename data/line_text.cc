@@ -94,10 +94,10 @@ class LineCutter {
     if (const char* strange = StrangeBytes(line)) return Bad(strange);
     const std::string_view first = Trimmed(line.substr(0, tab));
     const std::string_view second = Trimmed(line.substr(tab + 1));
-    if (first.empty()) return Bad("has nothing before its tab");
-    if (second.empty()) return Bad("has nothing behind its tab");
+    if (first.empty()) return Bad("is empty before its tab");
+    if (second.empty()) return Bad("is empty after its tab");
     if (number_ == 1 && IsColumnName(first) && IsColumnName(second)) {
-      return Bad("names columns, and is not a line of the text");
+      return Bad("is a header of column names");
     }
     if (form_ == TextForm::kLabelledLines && first.size() > 1 && first.front() == '"' &&
         first.back() == '"') {
@@ -114,7 +114,7 @@ class LineCutter {
   absl::Status Bad(const std::string& what) const {
     return absl::InvalidArgumentError(absl::StrCat(
         "line ", held_.size() > kMaxLineBytes ? number_ + 1 : number_, " ", what,
-        "; with this model.family lines are ", Layout(form_), ": mend the line or take it out"));
+        "; with this model.family lines are ", Layout(form_), ": correct or remove the line"));
   }
 
   const TextForm form_;
@@ -134,8 +134,9 @@ absl::StatusOr<std::string_view> SideOfLine(std::string_view text) {
   if (line.find('\t') != std::string_view::npos) strange = "has a tab";
   if (line.find('\n') != std::string_view::npos) strange = "has a newline inside";
   if (strange == nullptr) return side;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the line ", strange, ", and a side of a line of the text has none: take it out"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the line ", strange,
+                   ", which a side of a line of the training text cannot have: remove it"));
 }
 
 absl::Status ForEachLine(const TextSource& source, TextForm form,
@@ -143,7 +144,8 @@ absl::Status ForEachLine(const TextSource& source, TextForm form,
   for (const TextSource::File& file : source.files()) {
     if (HoldsDocuments(file.path, source.rules())) {
       return absl::InvalidArgumentError(absl::StrCat(
-          file.path, " holds JSON lines, which are running text; with this model.family lines are ",
+          file.path,
+          " contains JSON lines, which are running text; with this model.family lines are ",
           Layout(form), ": convert the file"));
     }
     LineCutter cutter(form, take);
@@ -184,7 +186,7 @@ absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source)
         if (labels.contains(line.first)) return absl::OkStatus();
         if (line.first.size() > kMaxLabelBytes) {
           return absl::InvalidArgumentError(
-              absl::StrCat("its label, what stands before the tab, has ", line.first.size(),
+              absl::StrCat("its label (the text before the tab) has ", line.first.size(),
                            " bytes: shorten it to ", kMaxLabelBytes, " or fewer"));
         }
         if (!IsUtf8(line.first)) {
@@ -194,7 +196,7 @@ absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source)
         if (labels.size() <= kMaxLabels) return absl::OkStatus();
         return absl::InvalidArgumentError(
             absl::StrCat("more than ", kMaxLabels,
-                         " different labels: what stands before the tab is the class of a line"));
+                         " different labels: the text before the tab is the class of a line"));
       }));
   return std::vector<std::string>(labels.begin(), labels.end());
 }

@@ -26,7 +26,7 @@ RandomSampler::RandomSampler(const JobConfig& config)
 absl::StatusOr<std::unique_ptr<Sampler>> RandomSampler::Create(const JobConfig& config) {
   if (config.model().family() != ModelConfig::ENCODER || config.data().random().symbols() == 0) {
     return absl::InvalidArgumentError(
-        "data.random makes samples of a class: it needs model.family ENCODER and "
+        "data.random makes samples with a class: it needs model.family ENCODER and "
         "data.random.symbols");
   }
   return std::unique_ptr<Sampler>(new RandomSampler(config));

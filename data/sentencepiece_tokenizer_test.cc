@@ -273,7 +273,7 @@ TEST(SentencePieceTokenizer, RefusesFilesWhoseTokensWouldDifferFromTheLibrarys) 
               HasSubstr("unused piece 260 \"ab\""));
   EXPECT_THAT(ErrorOfFile(ModelOf(kBpe, {{"a", -1}, {"<s>", -1}})), HasSubstr("\"<s>\""));
   EXPECT_THAT(ErrorOfFile(ModelOf(kBpe, {{"a", -1}, {"@", 0, Piece::CONTROL}})),
-              HasSubstr("piece 260 \"@\" that text is mistaken for"));
+              HasSubstr("piece 260 \"@\" that matches ordinary text"));
   EXPECT_EQ(
       ErrorOfFile(ModelOf(
           kUnigram, {{"a", -1}, {"ab", -1, Piece::UNUSED}, {"<s>", -1}, {"@", 0, Piece::CONTROL}})),
@@ -300,7 +300,7 @@ TEST(SentencePieceTokenizer, RefusesFilesBesideTheModelThatAddTokensToItsPieces)
   };
   const auto names = [&](const std::string& file, const std::string& token) {
     return AllOf(HasSubstr(folder + "/" + file + ": the added token " + token),
-                 HasSubstr("is no piece of " + folder + "/m.model"),
+                 HasSubstr("is not a piece of " + folder + "/m.model"),
                  HasSubstr("--user_defined_symbols"), HasSubstr("another folder"),
                  Not(HasSubstr("\n")));
   };
@@ -327,7 +327,7 @@ TEST(SentencePieceTokenizer, RefusesFilesBesideTheModelThatAddTokensToItsPieces)
               names("tokenizer.json", "\"my\", number 261,"));
   EXPECT_THAT(error_with("added_tokens.json", R"(["<pad>"])"),
               AllOf(HasSubstr(folder + "/added_tokens.json is not a JSON object"),
-                    HasSubstr("mend it or take it away")));
+                    HasSubstr("correct it, or remove it")));
 }
 
 TEST(SentencePieceTokenizer, DecodesEveryToken) {
@@ -350,7 +350,7 @@ TEST(SentencePieceTokenizer, RefusesModelsThatDoNotGiveTextBack) {
   EXPECT_THAT(ErrorOf(model), AllOf(HasSubstr("nmt_nfkc"), HasSubstr("identity")));
   model = Parsed("bpe.model");
   model.mutable_trainer_spec()->set_treat_whitespace_as_suffix(true);
-  EXPECT_THAT(ErrorOf(model), HasSubstr("spaces at the end"));
+  EXPECT_THAT(ErrorOf(model), HasSubstr("spaces at the start"));
   model = Parsed("bpe.model");
   const SentencePieceModel good = model;
   *model.add_pieces() = model.pieces(500);
@@ -378,7 +378,7 @@ TEST(SentencePieceTokenizer, RefusesScoresAndPiecesThatTextCannotBeDividedBy) {
       SentencePieceModel model = good;
       model.mutable_pieces(500)->set_score(score);
       EXPECT_THAT(ErrorOf(model), AllOf(HasSubstr("piece 500 \""), HasSubstr("not finite"),
-                                        HasSubstr("; give a model")));
+                                        HasSubstr("; use a model")));
     }
     SentencePieceModel model = good;
     model.mutable_pieces(500)->set_piece(std::string(kMaxPieceBytes, 'x'));
@@ -397,7 +397,7 @@ TEST(SentencePieceTokenizer, DamagedModelsGiveOneLine) {
   for (size_t size = 0; size < good.size(); size += 37) {
     const auto made = Make(good.substr(0, size));  // fewer pieces, or an error
     if (made.ok()) continue;
-    EXPECT_THAT(std::string(made.status().message()), HasSubstr("; give a model"));
+    EXPECT_THAT(std::string(made.status().message()), HasSubstr("; use a model"));
   }
   std::string bad = good;
   for (size_t at = 0; at < bad.size(); at += 13) {

@@ -17,7 +17,7 @@ namespace {
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
   return absl::DataLossError(absl::StrCat(path, " is not a usable token file: ", what,
-                                          "; delete it, it is made again from the text"));
+                                          "; delete it to rebuild it from the text"));
 }
 
 // Whether a region of `count` elements from `offset` on ends within `end`.
@@ -73,7 +73,8 @@ absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
   TokenFileHeader header;
   if (bytes.size() < sizeof(header)) return Damaged(path, "shorter than its header");
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.magic != kTokenFileMagic) return Damaged(path, "no such header");
+  if (header.magic != kTokenFileMagic)
+    return Damaged(path, "it does not begin with the header of a token file");
   if (header.version != kTokenFileVersion) {
     return Damaged(path,
                    absl::StrCat("version ", header.version, " instead of ", kTokenFileVersion));

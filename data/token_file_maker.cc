@@ -76,7 +76,7 @@ absl::StatusOr<uint64_t> TokenizerKey(const DataConfig& config) {
     }
     if (!S_ISREG(info.st_mode)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("data.tokenizer_path ", path, " is not a regular file: name one"));
+          absl::StrCat("data.tokenizer_path ", path, " is not a regular file: set it to one"));
     }
     std::error_code ignored;
     absl::StrAppend(&key, std::filesystem::canonical(path, ignored).string(), "\n", info.st_size,
@@ -223,8 +223,9 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
   std::error_code ignored;
   const std::string folder = std::filesystem::absolute(out_path, ignored).parent_path().string();
   if (std::filesystem::equivalent(folder, config.path(), ignored)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the token file ", out_path, " would lie among the text in data.path; put it elsewhere"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the token file ", out_path,
+                     " would be in the folder of the text (data.path); put it in another folder"));
   }
   ASSIGN_OR_RETURN(const FileDescriptor lock, AwaitFileLock(out_path + ".lock"));
   const uint64_t source_key = SourceKey(text, config, form);
@@ -272,9 +273,9 @@ absl::StatusOr<TokenFile> OpenResolvedTokens(const DataConfig& config, const std
   }
   ASSIGN_OR_RETURN(const TokenFileInfo info, PrepareTokenFile(config, path, form, wanted));
   if (info.fingerprint == wanted) return TokenFile::Open(path);
-  return absl::FailedPreconditionError(
-      absl::StrCat("the text in ", config.path(),
-                   " is not the one the coordinator reads: give this host the same files"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the text in ", config.path(),
+      " differs from the text that the coordinator reads: copy the same files to this host"));
 }
 
 }  // namespace tug

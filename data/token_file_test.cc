@@ -123,7 +123,7 @@ TEST_F(TokenFileTest, HiddenFilesAndCopiesOfEditorsAreNoText) {
   for (const char* name : {".DS_Store", ".a.txt.swp", "a.txt~", "#a.txt#"}) {
     WriteText(std::string("in/") + name, "not this");
   }
-  EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("but hidden ones"));
+  EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("except hidden files"));
   fs::create_symlink("me@host.1:2", folder_ + "/in/.#a.txt");  // Emacs lock file: a dangling link
   WriteText("in/a.txt", "this");
   fs::create_directories(folder_ + "/in/old");
@@ -319,7 +319,7 @@ TEST_F(TokenFileTest, ErrorsNameTheFileAndTheRemedy) {
   EXPECT_THAT(ErrorOf(WriteText("text", "x"), DataConfig::BYTE), HasSubstr(out_));
   out_ = folder_ + "/in/tokens";
   WriteText("in/a.txt", "x");
-  EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("among the text"));
+  EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("in the folder of the text"));
 }
 
 TEST_F(TokenFileTest, RacingProcessesMakeItOnceAndAgree) {
@@ -393,7 +393,7 @@ TEST_F(TokenFileTest, NeedsNoTextWhereItHoldsTheTokensThatTheCoordinatorMeans) {
   const uint64_t others = TokenFile::Open(out_)->info().fingerprint;
   WriteText("text", "some other text");
   EXPECT_THAT(std::string(open().status().message()),
-              AllOf(HasSubstr(folder_ + "/text"), HasSubstr("give this host the same files")));
+              AllOf(HasSubstr(folder_ + "/text"), HasSubstr("copy the same files to this host")));
   EXPECT_EQ(TokenFile::Open(out_)->info().fingerprint, others);
   WriteText("text", "some text");
   EXPECT_TRUE(open().ok());

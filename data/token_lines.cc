@@ -22,7 +22,7 @@ absl::StatusOr<uint32_t> NumberOf(std::string_view label, std::span<const std::s
   }
   return absl::InvalidArgumentError(
       absl::StrCat("\"", std::string(label), "\" is not one of the ", labels.size(),
-                   " labels that were trained on: take the line out, or train on this text"));
+                   " labels of the training text: remove the line, or train on this text"));
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ absl::Status TokenLines::Encode(const TextSource& text, const Tokenizer& tokeniz
       entry.second = static_cast<uint32_t>(tokens.size()) - entry.source;
     }
     if (entry.source == 0 || (form_ == TextForm::kLinePairs && entry.second == 0)) {
-      return absl::InvalidArgumentError("a side of its tab has no tokens: take the line out");
+      return absl::InvalidArgumentError("one side of its tab has no tokens: remove the line");
     }
     begin += tokens.size();
     text_bytes_ += line.second.size();

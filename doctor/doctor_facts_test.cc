@@ -116,7 +116,7 @@ TEST_F(DoctorFactsTest, RefusesTheTextsThatAJobRefuses) {
   Write("nothing", "");
   EXPECT_THAT(ReadTextOf("nothing").error, HasSubstr("is empty"));
   fs::create_directory(root_ / "folder");
-  EXPECT_THAT(ReadTextOf("folder").error, HasSubstr("holds no regular file"));
+  EXPECT_THAT(ReadTextOf("folder").error, HasSubstr("contains no regular files"));
   Write("folder/a", "x");
   EXPECT_EQ(ReadTextOf("folder").error, "");
   fs::create_symlink("gone", root_ / "folder/b");

@@ -122,11 +122,12 @@ std::string Losses(const ExperimentResults& results) {
     add(row->panels[3], MegabytesBy(*figures));
   }
   if (rows.empty()) return "";
-  return FigureHtml("Losses",
-                    absl::StrCat(SeriesLegend(names),
-                                 "<br/>Of the first repeat. Lines: training loss, a moving mean; "
-                                 "dots: validation loss, the last one of the whole split."),
-                    LossPanelsSvg(rows));
+  return FigureHtml(
+      "Losses",
+      absl::StrCat(SeriesLegend(names),
+                   "<br/>First repeat. Lines: moving mean of the training loss. Dots: validation "
+                   "loss; the last dot is over the whole validation split."),
+      LossPanelsSvg(rows));
 }
 
 std::string Timelines(const ExperimentResults& results) {
@@ -135,13 +136,13 @@ std::string Timelines(const ExperimentResults& results) {
     if (results.courses[i].timeline.empty()) continue;
     drawn.push_back({results.plan.cases[i].name, "", &results.courses[i].timeline});
   }
-  return FigureHtml("Who waits where",
-                    absl::StrCat("The first ", kTimelineSteps,
-                                 " traced steps of the slowest worker and what the others do "
-                                 "meanwhile, in the first repeat. A box is a step, with its "
-                                 "number; ",
-                                 WaitSwatch(), "waits for weights."),
-                    WorkerTimelinesSvg(drawn, kTimelineSteps, std::nullopt));
+  return FigureHtml(
+      "Steps and waits of each worker",
+      absl::StrCat("The first ", kTimelineSteps,
+                   " traced steps of the slowest worker, and the other workers during that time, "
+                   "in the first repeat. A box is a step, with its number; ",
+                   WaitSwatch(), "waiting for weights."),
+      WorkerTimelinesSvg(drawn, kTimelineSteps, std::nullopt));
 }
 
 std::string Sections(const ExperimentResults& results) {
@@ -180,9 +181,9 @@ std::string FigureText(const ExperimentPlan& plan, const PlannedFigure& figure, 
   if (figure.part != nullptr && has_bars) {
     absl::StrAppend(&text, " Hatched: ", figure.part->name, ", ", figure.part->meaning, ".");
   }
-  if (figure.panels.has_value()) absl::StrAppend(&text, " Every panel has a scale of its own.");
+  if (figure.panels.has_value()) absl::StrAppend(&text, " Each panel has its own scale.");
   if (interval.empty()) return text;
-  return absl::StrCat(text, " Bars and large dots are medians, lines across them ", interval,
+  return absl::StrCat(text, " Bars and large dots are medians; lines across them show ", interval,
                       "; small dots are single runs.");
 }
 
@@ -220,7 +221,7 @@ std::string RawRowsHtml(const ExperimentResults& results) {
   std::string rows;
   for (const ExperimentRow& row : results.rows) absl::StrAppend(&rows, RowLine(row), "\n");
   if (rows.empty()) return "";
-  return DetailsHtml(absl::StrCat("All ", results.rows.size(), " rows, a line of JSON each"),
+  return DetailsHtml(absl::StrCat("All ", results.rows.size(), " rows, one line of JSON each"),
                      {rows});
 }
 
@@ -255,12 +256,15 @@ std::string ExperimentReportHtml(const ExperimentResults& results) {
                   ".</p>\n", MeaningsHtml(results), TableHtml(measures, GroupsBegin(measures)));
   const auto baseline = BaselineTable(results);
   if (!baseline.empty()) {
-    absl::StrAppend(&html, "<h2>Beside the baseline</h2>\n<p>", XmlEscaped(BaselineText(results)),
-                    "</p>\n", TableHtml(baseline, GroupsBegin(baseline)));
+    absl::StrAppend(&html, "<h2>Compared with the baseline</h2>\n<p>",
+                    XmlEscaped(BaselineText(results)), "</p>\n",
+                    TableHtml(baseline, GroupsBegin(baseline)));
   }
   const std::vector<std::string> failures = Failures(results);
-  if (!failures.empty()) absl::StrAppend(&html, "<h2>What failed</h2>\n", ListHtml(failures));
-  absl::StrAppend(&html, "<h2>Commands</h2>\n<p>Of every run, by case. A click selects one.</p>\n",
+  if (!failures.empty()) absl::StrAppend(&html, "<h2>Failed runs</h2>\n", ListHtml(failures));
+  absl::StrAppend(&html,
+                  "<h2>Commands</h2>\n<p>The command of every run, by case. Click a command to "
+                  "select it.</p>\n",
                   CommandsHtml(results), "<h2>Raw rows</h2>\n", RawRowsHtml(results));
   return html + PageEnd();
 }
@@ -288,12 +292,12 @@ std::string ExperimentReportMarkdown(const ExperimentResults& results,
                   MarkdownTable(MeasureTable(results)), "\n");
   const auto baseline = BaselineTable(results);
   if (!baseline.empty()) {
-    absl::StrAppend(&text, "## Beside the baseline\n\n", BaselineText(results), "\n\n",
+    absl::StrAppend(&text, "## Compared with the baseline\n\n", BaselineText(results), "\n\n",
                     MarkdownTable(baseline), "\n");
   }
   const std::vector<std::string> failures = Failures(results);
   if (failures.empty()) return text;
-  text += "## What failed\n\n";
+  text += "## Failed runs\n\n";
   for (const std::string& failure : failures) absl::StrAppend(&text, "- ", failure, "\n");
   return text;
 }

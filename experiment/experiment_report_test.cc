@@ -63,7 +63,7 @@ TEST(ExperimentReport, IsOnePageWithAllThereIs) {
   ExpectWellFormed(page);
   EXPECT_THAT(page,
               AllOf(HasSubstr("Is &lt;small&gt; better &amp; faster?"),
-                    HasSubstr("12 cases, 3 times each, seeds 1 to 3; 36 have ended"),
+                    HasSubstr("12 cases, 3 repeats each, seeds 1 to 3; 36 runs have ended"),
                     HasSubstr("two cores"), HasSubstr("2026-01-01T00:00:00Z to 2026-01-03"),
                     HasSubstr("4567"), HasSubstr("the first 3 steps"),
                     HasSubstr("median [smallest, largest]"), HasSubstr("tug train 'x&lt;y&gt;'"),
@@ -123,7 +123,8 @@ TEST(ExperimentReport, DrawsPanelsWithScalesOfTheirOwnAndAHatchedPart) {
   ExpectWellFormed(figures[0].svg);
   EXPECT_THAT(figures[0].svg,
               AllOf(HasSubstr("class=\"wait\""), HasSubstr(">50<"), HasSubstr(">50000<")));
-  EXPECT_THAT(figures[0].text, AllOf(HasSubstr("Hatched: exposed_time"), HasSubstr("of its own")));
+  EXPECT_THAT(figures[0].text,
+              AllOf(HasSubstr("Hatched: exposed_time"), HasSubstr("its own scale")));
 }
 
 // The second of two trainings diverges.
@@ -170,9 +171,9 @@ TEST(ExperimentReport, ShowsWhatFailed) {
   EXPECT_EQ(results.Failed(), 1u);
   const std::string page = ExperimentReportHtml(results);
   ExpectWellFormed(page);
-  EXPECT_THAT(page, AllOf(HasSubstr("What failed"), HasSubstr("worker-1: &lt;gone&gt;"),
-                          HasSubstr("24 have ended, 1 of them failed")));
-  EXPECT_THAT(ExperimentReportMarkdown(results, {}), HasSubstr("## What failed"));
+  EXPECT_THAT(page, AllOf(HasSubstr("Failed runs"), HasSubstr("worker-1: &lt;gone&gt;"),
+                          HasSubstr("24 runs have ended, 1 of them failed")));
+  EXPECT_THAT(ExperimentReportMarkdown(results, {}), HasSubstr("## Failed runs"));
 }
 
 TEST(ExperimentReport, DrawsLossesInARowForEveryOtherCombination) {
@@ -199,7 +200,7 @@ TEST(ExperimentReport, DrawsLossesInARowForEveryOtherCombination) {
 TEST(ExperimentReport, HasMarkdownForTheDocuments) {
   const std::string text = ExperimentReportMarkdown(Sample(2), {"figure-1.svg", "figure-2.svg"});
   EXPECT_THAT(text, AllOf(HasSubstr("# sizes"), HasSubstr("![Step time](figure-1.svg)"),
-                          HasSubstr("| workers "), HasSubstr("## Beside the baseline")));
+                          HasSubstr("| workers "), HasSubstr("## Compared with the baseline")));
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ void ReplicatedModel::RunCall(int number, const ReplicaCall& call) const {
   try {
     status = call(number, replica);
   } catch (const std::bad_alloc&) {
-    status = absl::ResourceExhaustedError("the host's memory does not suffice");
+    status = absl::ResourceExhaustedError("not enough host memory");
   }
   if (status.ok() && replica.model != nullptr) status = replica.model->status();
   if (status.ok()) return;
@@ -270,7 +270,7 @@ void ReplicatedModel::RunOnFirst(const std::function<void(Model&)>& call) const 
 void ReplicatedModel::Await(const std::shared_ptr<Countdown>& done) const {
   if (done->Wait(is_made_ ? options_.timeout : absl::InfiniteDuration())) return;
   Fail(absl::DeadlineExceededError(absl::StrCat("a model on ", replicas_.size(),
-                                                " devices: no answer of all of them within ",
+                                                " devices: not all of them finished within ",
                                                 absl::FormatDuration(options_.timeout))));
   done->Wait(absl::InfiniteDuration());
 }

@@ -86,7 +86,7 @@ JobProposal ProposeJob(const ProposalInput& input) {
 std::string JobFileText(const JobProposal& p) {
   const std::string path = absl::Utf8SafeCEscape(p.input.data_path);
   return absl::StrCat(
-      "# A GPT for ", path, ".\n# Train it: tug train JOB. Describe every field: tug help job.\n",
+      "# A GPT trained on ", path, ".\n# Train it: tug train JOB. All fields: tug help job.\n",
       "name: \"", absl::Utf8SafeCEscape(p.input.name), "\"\n\n",
       absl::StrFormat("# Processes on this machine (%d %s). Results do not depend on the number of "
                       "servers.\ncluster { servers: %d workers: %d }\n\n",
@@ -99,8 +99,9 @@ std::string JobFileText(const JobProposal& p) {
       absl::StrFormat("# A decoder of %s parameters.\n"
                       "model { layers: %d width: %d heads: %d context: %d }\n\n",
                       Short(p.parameters), p.layers, p.width, p.heads, p.context),
-      absl::StrFormat("# %d x %d tokens a step, %.2g epochs: sized for %g minutes at %.0f GFLOP/s "
-                      "a core. Ends early once five\n# evaluations in a row have not improved.\n"
+      absl::StrFormat("# %d x %d tokens per step, %.2g epochs: sized for %g minutes at %.0f "
+                      "GFLOP/s per core. Ends early once five\n"
+                      "# evaluations in a row have not improved.\n"
                       "train { steps: %d global_batch: %d eval_interval: %d eval_samples: 256 "
                       "patience: 5 }\n\n",
                       p.global_batch, p.context, p.epochs, p.input.minutes,

@@ -18,8 +18,7 @@ absl::Status CheckRecord(const OrderRecord& record) {
   if ((record.flags & OrderRecord::kInexact) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "version ", record.version, " of segment ", record.segment,
-      " was made of weights of several versions, and which is not on record, so the run cannot be "
-      "computed again"));
+      " used weights of several versions that were not recorded, so the run cannot be recomputed"));
 }
 
 }  // namespace
@@ -35,16 +34,16 @@ absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs) {
   std::map<StepKey, size_t> number;
   for (const OrderLog& log : logs) {
     if (!log.complete) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the log of lane ", log.header.lane,
-          " has no end: the run was killed, or still goes on; only one that ended in order can be "
-          "compared with what it left"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("the log of lane ", log.header.lane,
+                       " has no end: the run was killed or is still running; only a run that ended "
+                       "normally can be verified"));
     }
     if (log.header.start_version > 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the run went on from the checkpoint of step ", log.header.start_version,
-          ", which lies amid steps of its virtual workers: only a run from its first step on can "
-          "be computed again"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("the run continued from the checkpoint of step ", log.header.start_version,
+                       ", which was written during steps of its virtual workers: only a run from "
+                       "its first step on can be recomputed"));
     }
     run.virtual_workers = log.header.virtual_workers;
     run.updates.resize(log.header.segments);
@@ -67,7 +66,7 @@ absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs) {
           record.weights_version >= record.version) {
         return absl::DataLossError(absl::StrCat("the log of lane ", log.header.lane, ": version ",
                                                 record.version, " of segment ", record.segment,
-                                                " cannot follow on those before it"));
+                                                " does not follow the versions before it"));
       }
       const bool untouched = (record.flags & OrderRecord::kUntouched) != 0;
       weights_version = untouched ? kAnyVersion : record.weights_version;

@@ -51,7 +51,7 @@ TEST(AssembleRun, NamesNoVersionOfWeightsThatAStepDoesNotRead) {
   EXPECT_EQ(run->updates[1][1].weights_version, 1u);
   logs[1].records.push_back(logs[1].records[1]);
   logs[1].records[2].version = 3;
-  EXPECT_THAT(Error(logs), HasSubstr("cannot follow")) << "one step makes two updates";
+  EXPECT_THAT(Error(logs), HasSubstr("does not follow")) << "one step makes two updates";
 }
 
 TEST(AssembleRun, RefusesWhatIsNotWhole) {
@@ -63,16 +63,16 @@ TEST(AssembleRun, RefusesWhatIsNotWhole) {
   EXPECT_THAT(Error(logs), HasSubstr("no update of segment 0 by virtual worker 0"));
   logs = Logs();
   logs[0].records[1].version = 3;
-  EXPECT_THAT(Error(logs), HasSubstr("version 3 of segment 0 cannot follow"));
+  EXPECT_THAT(Error(logs), HasSubstr("version 3 of segment 0 does not follow"));
   logs = Logs();
   logs[0].records[1].virtual_worker = 1;
-  EXPECT_THAT(Error(logs), HasSubstr("cannot follow")) << "one step makes two updates";
+  EXPECT_THAT(Error(logs), HasSubstr("does not follow")) << "one step makes two updates";
   logs = Logs();
   logs[0].records[0].weights_version = 1;
-  EXPECT_THAT(Error(logs), HasSubstr("cannot follow")) << "of weights that come of it";
+  EXPECT_THAT(Error(logs), HasSubstr("does not follow")) << "of weights that come of it";
   logs = Logs();
   logs[0].records[0].flags = OrderRecord::kInexact;
-  EXPECT_THAT(Error(logs), HasSubstr("cannot be computed again"));
+  EXPECT_THAT(Error(logs), HasSubstr("cannot be recomputed"));
   logs = Logs();
   logs[0].header.start_version = 25;
   EXPECT_THAT(Error(logs), HasSubstr("from the checkpoint of step 25"));

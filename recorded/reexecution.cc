@@ -57,8 +57,9 @@ absl::Status Reexecution::Run(const std::function<void(size_t updates)>& progres
   const size_t all = run_.update_count();
   if (updates_ == all) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat("the recorded order cannot have been: after ", updates_, " of ", all,
-                   " updates, every gradient is of weights that are still to come"));
+      absl::StrCat("the recorded order is inconsistent: after ", updates_, " of ", all,
+                   " updates, every remaining gradient depends on weights not yet computed. The "
+                   "logs are damaged or mixed; the run cannot be replayed"));
 }
 
 void Reexecution::Compute(size_t step) {
@@ -127,8 +128,8 @@ absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) 
     const RecordedStep& recorded = run_.steps[update.step];
     return absl::DataLossError(absl::StrCat(
         "the gradient of virtual worker ", recorded.virtual_worker, " at step ", recorded.clock + 1,
-        skipped ? " was not finite when it was recorded, and is now"
-                : " was finite when it was recorded, and is not now"));
+        skipped ? " was not finite when it was recorded, but is now"
+                : " was finite when it was recorded, but is not now"));
   }
   versions.Advance();
   if (!skipped) Optimize(segment, step, gradient);

@@ -214,7 +214,8 @@ TEST(Reexecution, RefusesAnOrderThatCannotHaveBeen) {
   Reexecution again(config, table, run, Start(table), Gradient);
   EXPECT_THAT(
       std::string(again.Run([](size_t) {}).message()),
-      HasSubstr("after 0 of 8 updates, every gradient is of weights that are still to come"));
+      HasSubstr(
+          "after 0 of 8 updates, every remaining gradient depends on weights not yet computed"));
 }
 
 TEST(Reexecution, AGradientThatCompensationMakesInfiniteChangesNothing) {
@@ -239,7 +240,7 @@ TEST(Reexecution, AGradientThatCompensationMakesInfiniteChangesNothing) {
   run.updates[0][1].flags = 0;
   Reexecution other(config, table, run, Start(table), large);
   EXPECT_THAT(std::string(other.Run([](size_t) {}).message()),
-              HasSubstr("was finite when it was recorded, and is not now"));
+              HasSubstr("was finite when it was recorded, but is not now"));
 }
 
 // As recorded by a lane that gets a push late, after pushes of others that depend on its update.
@@ -278,7 +279,7 @@ TEST(Reexecution, AGradientThatIsNotFiniteChangesNothingIfItDidNotThen) {
   run.updates[0][0].flags = 0;
   Reexecution other(config, table, run, Start(table), not_finite);
   EXPECT_THAT(std::string(other.Run([](size_t) {}).message()),
-              HasSubstr("was finite when it was recorded, and is not now"));
+              HasSubstr("was finite when it was recorded, but is not now"));
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ void ClusterRun::End(const EndJob& end) {
   end_ = end;
   if (actions_.ended()) return;
   const bool lost = end.why == EndJob::Why::kProcessLost;
-  const std::string text = lost ? absl::StrCat(end.process, " ended, so the job was ended")
+  const std::string text = lost ? absl::StrCat(end.process, " exited; the job was stopped")
                                 : "interrupted twice: all processes were killed";
   const bool is_so = lost ? processes_[end.process].quick_exits >= kMostQuickDeaths
                           : end.why == EndJob::Why::kInterruptedTwice &&
@@ -144,7 +144,7 @@ void ClusterRun::End(const EndJob& end) {
   const bool done = lost && coordinator_ != nullptr && coordinator_->phase() == DONE;
   if (!is_so || done)
     result_.untrue.push_back(
-        absl::StrCat("people are told \"", text, "\"", done ? ", and it was done" : ""));
+        absl::StrCat("the user is told \"", text, "\"", done ? ", but the job was done" : ""));
   world_.Say(text);
   actions_.Kill(absl::AbortedError(text));
 }
@@ -170,13 +170,13 @@ std::string ClusterRun::NameOf(const SimulatedNode& node) const {
 
 void ClusterRun::StartNode(Process& process, bool spare) {
   const auto do_register = [this](const RegisterRequest& request) -> absl::StatusOr<RegisterReply> {
-    if (!Answers()) return absl::UnavailableError("no coordinator answers");
+    if (!Answers()) return absl::UnavailableError("the coordinator does not reply");
     absl::StatusOr<RegisterReply> reply = coordinator_->OnRegister(request, time_.Now());
     actions_.Run(*coordinator_);
     return reply;
   };
   const auto heartbeat = [this](const HeartbeatRequest& request) -> absl::StatusOr<HeartbeatReply> {
-    if (!Answers()) return absl::UnavailableError("no coordinator answers");
+    if (!Answers()) return absl::UnavailableError("the coordinator does not reply");
     absl::StatusOr<HeartbeatReply> reply = coordinator_->OnHeartbeat(request, time_.Now());
     actions_.Run(*coordinator_);
     return reply;
@@ -224,7 +224,7 @@ void ClusterRun::Run() {
   uint64_t events = 0;
   const auto done = [&] { return actions_.ended() || ++events > kMostEvents; };
   const bool ended = time_.RunUntil(done, absl::UnixEpoch() + options_.longest) && actions_.ended();
-  if (!ended) result_.status = absl::DeadlineExceededError("the simulated job does not end");
+  if (!ended) result_.status = absl::DeadlineExceededError("the simulated job did not end");
   Collect();
   if (ended && !result_.killed) EndProcesses();
 }
@@ -238,7 +238,7 @@ void ClusterRun::EndProcesses() {
   time_.RunUntil([this] { return end_.has_value(); }, latest);
   const auto why = done ? EndJob::Why::kDone : EndJob::Why::kCoordinatorFailed;
   if (!end_.has_value() || end_->why != why) {
-    result_.untrue.emplace_back("the supervisor reports another end than the coordinator");
+    result_.untrue.emplace_back("the supervisor reports a different end than the coordinator");
   }
 }
 

@@ -107,7 +107,7 @@ void ClusterRun::SetNextStart(Process& process, FaultEvent fault) {
 }
 
 void ClusterRun::FreezeCoordinator(const FaultEvent& fault) {
-  world_.Say("the coordinator stands still");
+  world_.Say("the coordinator is frozen");
   world_.coordinator_frozen = true;
   AfterFault(fault.lasts, [this] { ThawCoordinator(); });
 }
@@ -140,7 +140,7 @@ void ClusterRun::TakeUp() {
   }
   coordinator_->KeepJournal(&journal_);
   coordinator_->OnTakenUp(time_.Now());
-  world_.Say("another coordinator takes the job up");
+  world_.Say("a new coordinator recovers the job");
   actions_.Run(*coordinator_, recalled.TakeLeft());
 }
 
@@ -170,7 +170,7 @@ void ClusterRun::Freeze(SimulatedNode& node, const FaultEvent& fault) {
   node.Freeze();
   AfterFault(fault.lasts, [this, &node] {
     if (node.dead()) return;
-    world_.Say(absl::StrCat(node.Name(), " goes on"));
+    world_.Say(absl::StrCat(node.Name(), " continues"));
     node.Thaw();
   });
 }
@@ -196,7 +196,7 @@ void ClusterRun::LoseKind(SimulatedNode& server, const FaultEvent& fault) {
 void ClusterRun::CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts) {
   const auto place = world_.cuts.insert(world_.cuts.end(), cut);
   AfterFault(lasts, [this, place] {
-    world_.Say(absl::StrCat("the link of node ", place->node, " is whole again"));
+    world_.Say(absl::StrCat("the link of node ", place->node, " is restored"));
     world_.cuts.erase(place);
   });
 }

@@ -32,10 +32,10 @@ enum class FaultKind : uint8_t {
 };
 inline constexpr size_t kFaultKinds = 17;
 inline constexpr const char* kFaultNames[kFaultKinds] = {
-    "worker killed",   "server killed",        "worker frozen",      "server frozen",
-    "worker cut off",  "server cut off",       "worker joins",       "server joins",
-    "worker drained",  "server drained",       "coordinator killed", "coordinator frozen",
-    "job stopped",     "kind of message lost", "worker told to end", "server told to end",
+    "worker killed",   "server killed",        "worker frozen",       "server frozen",
+    "worker cut off",  "server cut off",       "worker joins",        "server joins",
+    "worker drained",  "server drained",       "coordinator killed",  "coordinator frozen",
+    "job stopped",     "kind of message lost", "worker gets SIGTERM", "server gets SIGTERM",
     "whole job killed"};
 inline const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<size_t>(kind)]; }
 

@@ -163,11 +163,11 @@ absl::Status RunFaultSeeds(const FaultRuns& runs,
       End(process, false);
       if (!process.in_run) {
         if (process.next_seed >= runs.first_seed + runs.runs) continue;
-        return absl::InternalError(absl::StrCat("a process that simulates has ended before seed ",
+        return absl::InternalError(absl::StrCat("a simulation process exited before seed ",
                                                 process.next_seed,
-                                                ": is there too little memory?"));
+                                                ": check that the machine has enough memory"));
       }
-      process.outcome.violations.push_back("a check failed: the process ended amid the run");
+      process.outcome.violations.push_back("a check failed: the process exited during the run");
       outcomes.push_back(std::move(process.outcome));
       if (process.next_seed >= runs.first_seed + runs.runs) continue;
       if (const absl::Status again = Start(strided, process); !again.ok()) return again;

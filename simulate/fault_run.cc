@@ -30,8 +30,7 @@ class EndCheck {
     for (const std::string& untrue : result_.untrue) Say(untrue);
     for (const std::string& broken : result_.broken_checkpoints) Say(broken);
     if (scenario_.loses_nobody && result_.fenced > 0) {
-      Say(absl::StrCat("the job went on without ", result_.fenced,
-                       " nodes that nothing had befallen"));
+      Say(absl::StrCat("the job continued without ", result_.fenced, " nodes that had no fault"));
     }
     const bool failed = scenario_.may_fail && absl::IsAborted(result_.status);
     if (failed || result_.killed) return CheckSaved(saved);
@@ -39,7 +38,7 @@ class EndCheck {
     CheckMemory();
     CheckStalls();
     if (scenario_.one_timeline && result_.timelines > 1) {
-      Say(absl::StrCat("the job went back to a checkpoint, ", result_.timelines - 1, " times"));
+      Say(absl::StrCat("the job rolled back to a checkpoint, ", result_.timelines - 1, " times"));
     }
     CheckSaved(saved);
     if (scenario_.same_bits) CheckEvaluated(pulled);
@@ -57,9 +56,8 @@ class EndCheck {
     const absl::Duration most = kMostQuiet + kMostResends * resend;
     if (result_.longest_stall <= most) return;
     Say(absl::StrCat("the job made no progress for ", absl::FormatDuration(result_.longest_stall),
-                     ", though nothing befell it; with comm.resend_ms ",
-                     absl::ToInt64Milliseconds(resend), " ", absl::FormatDuration(most),
-                     " are allowed"));
+                     " without a fault; with comm.resend_ms ", absl::ToInt64Milliseconds(resend),
+                     " the limit is ", absl::FormatDuration(most)));
   }
 
   void CheckMemory() {
@@ -67,12 +65,12 @@ class EndCheck {
     const uint64_t push = std::max(comm.credit_bytes(), comm.partition_bytes());
     if (result_.most_push_bytes > push) {
       Say(absl::StrCat("pushes of ", result_.most_push_bytes,
-                       " bytes were under way, the credit is ", push));
+                       " bytes were in flight, but the credit is ", push));
     }
     const uint64_t answer = std::max(comm.pull_credit_bytes(), comm.partition_bytes());
     if (result_.most_answer_bytes > answer) {
-      Say(absl::StrCat("answers of ", result_.most_answer_bytes,
-                       " bytes were under way, the credit is ", answer));
+      Say(absl::StrCat("replies of ", result_.most_answer_bytes,
+                       " bytes were in flight, but the credit is ", answer));
     }
     // server/pushes/push_admission.h: one partition, which is at least a segment, per level of the
     // tree.
@@ -82,7 +80,7 @@ class EndCheck {
     const uint64_t levels = static_cast<uint64_t>(std::bit_width(virtual_workers)) + 2;
     if (result_.most_held_beyond_bytes > levels * partition) {
       Say(absl::StrCat("sums of a lane held ", result_.most_held_beyond_bytes,
-                       " bytes beyond its segments and their parking"));
+                       " bytes more than its segments and its pending-sum budget"));
     }
   }
 
@@ -108,12 +106,12 @@ class EndCheck {
         if (weights.empty()) continue;
         if (version != last && !result_.stopped_waiting) {
           Say(absl::StrCat("the last evaluation read block ", b, " at step ", version,
-                           ", and the last checkpoint is of step ", last));
+                           ", but the last checkpoint is of step ", last));
         }
         const auto found = pulled.find({b, version});
         if (found == pulled.end() || found->second == HashOf(weights)) continue;
-        Say(absl::StrCat("the last evaluation read other weights of block ", b,
-                         " than the job without faults has"));
+        Say(absl::StrCat("the last evaluation read weights of block ", b,
+                         " that differ from those of the job without faults"));
       }
     }
   }
@@ -138,12 +136,12 @@ class EndCheck {
       }
       const uint64_t pushes = std::accumulate(clocks.begin() + 1, clocks.end(), uint64_t{0});
       if (clocks[0] != pushes) {
-        return Say(absl::StrCat("segment ", id, " has had ", clocks[0], " updates, of ", pushes,
-                                " pushes"));
+        return Say(
+            absl::StrCat("segment ", id, " has ", clocks[0], " updates from ", pushes, " pushes"));
       }
       // With SHRINK no worker repeats the step that a lost worker was in.
       if (!shrinks && !amid_steps && clocks != result_.saved_clocks[0]) {
-        return Say(absl::StrCat("segments 0 and ", id, " end at other clocks"));
+        return Say(absl::StrCat("segments 0 and ", id, " end at different clocks"));
       }
     }
     for (uint32_t id = 0; id < table_.size() && KnowsSums(); ++id) {
@@ -194,7 +192,7 @@ class EndCheck {
       const float expected = 1.0f - rate / kSimulatedTokens * applied;
       if (std::abs(weights[segment.begin + e] - expected) <= tolerance) continue;
       Say(absl::StrCat("element ", e, " of segment ", id, " is ", weights[segment.begin + e],
-                       ", and ", expected, " if every push is applied once"));
+                       ", but would be ", expected, " if every push were applied once"));
       return false;
     }
     return true;

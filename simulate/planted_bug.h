@@ -31,20 +31,21 @@ struct PlantedBugName {
   const char* text;
 };
 inline constexpr std::array<PlantedBugName, 12> kPlantedBugs = {{
-    {PlantedBug::kDuplicateCheck, "duplicate", "a push that was applied is taken again"},
+    {PlantedBug::kDuplicateCheck, "duplicate", "a push that was applied is applied again"},
     {PlantedBug::kStaleness, "staleness", "weights are served one clock beyond the bound"},
     {PlantedBug::kCommitBeforeReplication, "replication",
-     "an update is committed before its copy has it"},
-    {PlantedBug::kStaleView, "view", "lanes take messages of earlier views"},
-    {PlantedBug::kOldTimeline, "timeline", "lanes take messages of earlier timelines"},
-    {PlantedBug::kLostPull, "pull", "a pull is forgotten now and then"},
-    {PlantedBug::kEmptyFrames, "frames", "an encoded push is repeated without its payload"},
-    {PlantedBug::kSilentRepeat, "silence", "a push that was received is not answered again"},
-    {PlantedBug::kPatience, "patience", "workers repeat fifty times as late as they should"},
-    {PlantedBug::kStatus, "status", "a job says that it ended at a step that is not saved"},
+     "an update is committed before its replica has it"},
+    {PlantedBug::kStaleView, "view", "lanes accept messages of earlier views"},
+    {PlantedBug::kOldTimeline, "timeline", "lanes accept messages of earlier timelines"},
+    {PlantedBug::kLostPull, "pull", "a pull is occasionally dropped"},
+    {PlantedBug::kEmptyFrames, "frames", "an encoded push is resent without its payload"},
+    {PlantedBug::kSilentRepeat, "silence",
+     "a resent push that was already received is not acknowledged"},
+    {PlantedBug::kPatience, "patience", "workers wait fifty times too long before they resend"},
+    {PlantedBug::kStatus, "status", "a job reports its end at a step that is not saved"},
     {PlantedBug::kSupervisor, "supervisor",
-     "nodes that left by themselves are not started again when the job waits for them"},
-    {PlantedBug::kResume, "resume", "a resumed run takes a segment of an older checkpoint"},
+     "nodes that left on their own are not restarted when the job waits for them"},
+    {PlantedBug::kResume, "resume", "a resumed run reads a segment of an older checkpoint"},
 }};
 
 }  // namespace tug

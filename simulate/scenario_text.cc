@@ -30,17 +30,18 @@ std::string Scenario::Text() const {
   const ClusterConfig& cluster = job.cluster();
   std::string text = absl::StrCat(
       SyncModeOf(job.sync().policy()).name, ReductionText(job), ", ", cluster.workers(),
-      job.model().external() ? " programs for " : " workers for ", cluster.virtual_workers(),
-      " virtual workers, ", cluster.servers(), " servers of ", cluster.lanes_per_server(),
-      " lanes, ", cluster.spare_servers(), " spare, replicas ", job.sync().replicas(),
-      ", on_worker_loss ", FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
+      job.model().external() ? " external workers for " : " workers for ",
+      cluster.virtual_workers(), " virtual workers, ", cluster.servers(), " servers of ",
+      cluster.lanes_per_server(), " lanes, ", cluster.spare_servers(), " spare, replicas ",
+      job.sync().replicas(), ", on_worker_loss ",
+      FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
       OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
       CommConfig::Format_Name(job.comm().pull_format()), ", codec ", CodecName(job),
       job.comm().push_codec().error_feedback() ? " with error feedback" : "",
       "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
       options.network.drop_probability * 100, "% are lost, ",
-      options.network.repeat_probability * 100, "% come twice");
-  absl::StrAppend(&text, "; repeats after ", job.comm().resend_ms(), " ms, lanes park ",
+      options.network.repeat_probability * 100, "% are duplicated");
+  absl::StrAppend(&text, "; resends after ", job.comm().resend_ms(), " ms, lanes buffer ",
                   options.parking_bytes, " bytes");
   if (options.faults.empty()) absl::StrAppend(&text, "; no faults");
   for (const FaultEvent& fault : options.faults) {
@@ -53,16 +54,16 @@ std::string Scenario::Text() const {
       continue;
     }
     if (fault.lasts == absl::InfiniteDuration()) {
-      absl::StrAppend(&text, ", for good");
+      absl::StrAppend(&text, ", permanently");
     } else if (fault.kind != FaultKind::kJoinWorker && fault.kind != FaultKind::kJoinServer) {
       const bool replaced =
           fault.kind == FaultKind::kKillWorker || fault.kind == FaultKind::kKillServer ||
           fault.kind == FaultKind::kKillCoordinator || fault.kind == FaultKind::kDrainServer ||
           fault.kind == FaultKind::kDrainWorker;
-      absl::StrAppend(&text, replaced ? ", another one after " : ", for ",
+      absl::StrAppend(&text, replaced ? ", replaced after " : ", for ",
                       absl::FormatDuration(fault.lasts));
       if (fault.times_more > 0) {
-        absl::StrAppend(&text, ", killed ", fault.times_more, " times more after ",
+        absl::StrAppend(&text, ", killed ", fault.times_more, " more times, each after ",
                         absl::FormatDuration(fault.up));
       }
     }

@@ -93,7 +93,7 @@ void SimulatedServer::Obey(SimulatedLane& lane) {
 }
 
 void SimulatedServer::NoteTakeover(SimulatedLane& lane) {
-  world_.Say(absl::StrCat(Name(), " takes up placement ", lane.core.place().placement));
+  world_.Say(absl::StrCat(Name(), " adopts placement ", lane.core.place().placement));
   if (world_.options.watch == nullptr) return;
   const Shard& shard = lane.core.shard();
   for (const uint32_t id : shard.segments()) {

@@ -142,7 +142,7 @@ void SimulatedWorker::Advance() {
     const absl::Status ordered = core_->TakeOrders();
     TUG_CHECK(ordered.ok()) << ordered.ToString();
     if (core_->view() != view) {
-      world_.Say(absl::StrCat(Name(), " carries ", core_->virtual_workers().size(),
+      world_.Say(absl::StrCat(Name(), " runs ", core_->virtual_workers().size(),
                               " virtual workers in view ", core_->view()));
     }
     switch (core_->next()) {

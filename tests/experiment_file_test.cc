@@ -80,7 +80,7 @@ blocks { name: "b" parameters: 10000 forward_ms: 1 backward_ms: 1 }
 TEST_F(ExperimentFileTest, RunsEveryCaseInEveryRepeatAndReports) {
   const Process& run = Run(Experiment());
   ASSERT_EQ(run.exit_code(), 0) << run.err();
-  EXPECT_THAT(run.err(), AllOf(HasSubstr("2 cases, 2 times each: 4 runs"), HasSubstr("[4/4]"),
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("2 cases, 2 repeats each: 4 runs"), HasSubstr("[4/4]"),
                                HasSubstr("left"), Not(HasSubstr("tug: "))));
   EXPECT_THAT(run.out(), HasSubstr("/out/report.html"));
   const std::vector<nlohmann::json> rows = Rows();
@@ -99,7 +99,7 @@ TEST_F(ExperimentFileTest, RunsEveryCaseInEveryRepeatAndReports) {
   }
   const std::string page = ReadText(Path("out/report.html"));
   EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Is it quick?"),
-                          HasSubstr("Beside the baseline"), HasSubstr("</html>")));
+                          HasSubstr("Compared with the baseline"), HasSubstr("</html>")));
   EXPECT_THAT(ReadText(Path("out/report.md")), HasSubstr("figure-1.svg"));
   EXPECT_THAT(ReadText(Path("out/figure-1.svg")), AllOf(StartsWith("<svg"), HasSubstr("<style>")));
   ExpectNobodyLeft();
@@ -117,7 +117,7 @@ TEST_F(ExperimentFileTest, GoesOnAfterItWasKilled) {
   Write("out/rows.jsonl", before + "{\"case\":\"scheduler=FI");
   const Process& run = Run(Experiment({"--repeats", "3"}));
   ASSERT_EQ(run.exit_code(), 0) << run.err();
-  EXPECT_THAT(run.err(), HasSubstr("runs are there already"));
+  EXPECT_THAT(run.err(), HasSubstr("runs exist already"));
   EXPECT_THAT(ReadText(Path("out/rows.jsonl")), StartsWith(before));
   const std::vector<std::string> runs = RunsOf(Rows());
   EXPECT_EQ(runs.size(), 6u);
@@ -144,8 +144,8 @@ TEST_F(ExperimentFileTest, RunsOnlyWhatMoreRepeatsNeed) {
   Write("file.textproto", absl::StrCat(kFile, "measures: \"wall_time\"\n"));
   const Process& more = Run(Experiment());
   ASSERT_EQ(more.exit_code(), 0) << more.err();
-  EXPECT_THAT(more.err(), AllOf(HasSubstr("2 runs are there already"), HasSubstr("[2/2]"),
-                                HasSubstr("wall_time")));
+  EXPECT_THAT(more.err(),
+              AllOf(HasSubstr("2 runs exist already"), HasSubstr("[2/2]"), HasSubstr("wall_time")));
   EXPECT_THAT(ReadText(Path("out/rows.jsonl")), StartsWith(before));
   EXPECT_EQ(Rows().size(), 4u);
   const Process& again = Run(Experiment());
@@ -153,7 +153,7 @@ TEST_F(ExperimentFileTest, RunsOnlyWhatMoreRepeatsNeed) {
   EXPECT_THAT(again.err(), Not(HasSubstr("[1/")));
   const Process& fewer = Run(Experiment({"--repeats", "1"}));
   EXPECT_EQ(fewer.exit_code(), 0) << fewer.err();
-  EXPECT_THAT(fewer.err(), HasSubstr("2 runs are there already"));
+  EXPECT_THAT(fewer.err(), HasSubstr("2 runs exist already"));
   EXPECT_EQ(Rows().size(), 4u) << "they stay";
 }
 
@@ -164,7 +164,7 @@ TEST_F(ExperimentFileTest, RefusesAFolderThatIsNotItsOwn) {
   fs::create_directories(Path("mine"));
   Write("mine/kept", "");
   ExpectErrorLine(Run({"experiment", "file.textproto", "--out", Path("mine")}),
-                  {"not of an experiment", "--out"});
+                  {"not an experiment folder", "--out"});
   EXPECT_TRUE(fs::exists(Path("mine/kept")));
 }
 
@@ -186,11 +186,11 @@ axes { name: "profile" value { label: "good" }
   EXPECT_EQ(Rows().size(), 4u);
   EXPECT_THAT(
       ReadText(Path("out/report.html")),
-      AllOf(HasSubstr("What failed"), HasSubstr("missing.textproto"), HasSubstr("</html>")));
+      AllOf(HasSubstr("Failed runs"), HasSubstr("missing.textproto"), HasSubstr("</html>")));
   Write("missing.textproto", ReadText(Path("tiny.textproto")));
   ASSERT_EQ(Run(Experiment({"--repeats", "1", "--retry-failed"})).exit_code(), 0);
   EXPECT_EQ(Rows().size(), 4u);
-  EXPECT_THAT(ReadText(Path("out/report.html")), Not(HasSubstr("What failed")));
+  EXPECT_THAT(ReadText(Path("out/report.html")), Not(HasSubstr("Failed runs")));
   ExpectNobodyLeft();
 }
 
@@ -220,7 +220,7 @@ TEST_F(ExperimentFileTest, EndsAtAnInterruptAndIsOneAtATime) {
   ExpectErrorLine(Run(Experiment({"--set", "train.steps=1000000"})), {"in use", "--out"});
   run.Signal(SIGINT);
   ASSERT_TRUE(run.WaitForEnd(After(kPatience)));
-  ExpectErrorLine(run, {"interrupted after 0 of 4 runs", "goes on"});
+  ExpectErrorLine(run, {"interrupted after 0 of 4 runs", "run the same command again"});
   EXPECT_TRUE(Rows().empty());
   ExpectNobodyLeft();
 }

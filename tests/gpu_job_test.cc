@@ -132,7 +132,7 @@ TEST_F(GpuJobTest, EndsWithOneErrorWhereAWorkerHasSomeOfItsGpusOnly) {
         &StartProgram("cli/tug_emulated", {"worker", "--coordinator", address(), "--gpu", "0,7"}));
   }
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
-  ExpectErrorLine(coordinator(), {"GPU 7 cannot be used, as GPU 0 can", "no GPU"});
+  ExpectErrorLine(coordinator(), {"GPU 7 cannot be used, but GPU 0 can", "no GPU"});
   for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
 }
 

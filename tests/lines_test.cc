@@ -43,7 +43,7 @@ class LinesTest : public TugTest {
 TEST_F(LinesTest, AClassifierIsTrainedMeasuredAndAsked) {
   ASSERT_NO_FATAL_FAILURE(Train("run", kClassifier));
   EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("\"accuracy\":"));
-  EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("lines are cut to model.context = 32"));
+  EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("lines are truncated to model.context = 32"));
   EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("; labels: "));
   const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
   ASSERT_TRUE(losses.ok()) << losses.status();

@@ -93,7 +93,7 @@ absl::StatusOr<std::string> BenchChild::Listen() {
     if (c == '\n') return line;
     line += c;
   }
-  return absl::CancelledError("the parent has gone");
+  return absl::CancelledError("the parent process exited");
 }
 
 double BenchWindow::GigabytesPerSecond() const {
@@ -165,7 +165,7 @@ absl::StatusOr<std::string> BenchProcesses::Hear(size_t child_index, absl::Durat
     const int64_t left_ms = absl::ToInt64Milliseconds(deadline - SteadyNow());
     if (left_ms <= 0) {
       return absl::DeadlineExceededError(
-          absl::StrCat(child.name, " has said nothing for ", absl::FormatDuration(patience)));
+          absl::StrCat(child.name, " sent no message for ", absl::FormatDuration(patience)));
     }
     pollfd wait{child.fd, POLLIN, 0};
     poll(&wait, 1, static_cast<int>(left_ms));
@@ -216,8 +216,8 @@ absl::StatusOr<BenchWindow> BenchProcesses::Measure(const BenchWindowOptions& op
   while (Look().operations == 0) {
     if (SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
-          "nothing arrived for ", absl::FormatDuration(kPatience),
-          options.look ? "" : "; is the link up, and does it let these sizes through?"));
+          "no data arrived for ", absl::FormatDuration(kPatience),
+          options.look ? "" : ": check that the link is up and passes messages of this size"));
     }
     RETURN_IF_ERROR(Watch(SteadyNow() + kGlance, options));
   }

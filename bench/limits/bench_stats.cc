@@ -41,7 +41,7 @@ absl::StatusOr<int> PinToThisCore() {
   if (core >= 0) CPU_SET(core, &one);
   if (core < 0 || sched_setaffinity(0, sizeof(one), &one) != 0) {
     return absl::FailedPreconditionError(
-        "this system does not let the run stay on one core; start it under taskset");
+        "cannot pin the benchmark to one core on this system: run it with taskset -c N");
   }
   return core;
 }

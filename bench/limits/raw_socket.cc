@@ -66,7 +66,7 @@ absl::StatusOr<ListeningSocket> ListenAt(const std::string& address) {
 
 absl::StatusOr<FileDescriptor> Accept(const ListeningSocket& listener, absl::Duration patience) {
   if (!WaitFor(listener.fd.get(), POLLIN, patience)) {
-    return absl::DeadlineExceededError("nobody connected");
+    return absl::DeadlineExceededError("no peer connected in time");
   }
   FileDescriptor fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd.valid()) return SystemError("cannot accept");
@@ -111,7 +111,7 @@ absl::Status ReceiveAll(int fd, std::span<char> bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t n = recv(fd, bytes.data() + at, bytes.size() - at, 0);
     if (n < 0) return SystemError("cannot receive");
-    if (n == 0) return absl::OutOfRangeError("the connection has ended");
+    if (n == 0) return absl::OutOfRangeError("the peer closed the connection");
     at += static_cast<size_t>(n);
   }
   return absl::OkStatus();

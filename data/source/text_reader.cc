@@ -26,7 +26,7 @@ struct BinaryFormat {
   const char* remedy;
 };
 constexpr char kNoText[] = "move it out of data.path";
-constexpr char kUnpack[] = "unpack it and name the folder of its texts";
+constexpr char kUnpack[] = "unpack it and set data.path to the folder of its texts";
 constexpr BinaryFormat kBinaryFormats[] = {
     {"PAR1", 0, "a Parquet file",
      "convert it to JSON lines: python3 -c 'import pandas, sys; "
@@ -81,9 +81,7 @@ absl::Status CheckIsPlain(std::string_view front, std::string_view name, const s
   }
   if (LooksLikeJsonLines(front)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        " holds JSON lines under another name: rename it to FILE.jsonl, which reads their "
-        "field \"text\""));
+        path, " contains JSON lines: rename it to FILE.jsonl to train on their field \"text\""));
   }
   if (EndsWith(name, ".json")) {
     return absl::InvalidArgumentError(absl::StrCat(

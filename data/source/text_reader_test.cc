@@ -169,8 +169,8 @@ TEST_F(TextReaderTest, RefusesTablesAndJsonReadAsText) {
   EXPECT_THAT(ReadAs("a.csv.gz", Gzip("id,text\n1,x\n")), HasSubstr("CSV"));
   EXPECT_THAT(ReadAs("a.json", "[{\"text\":\"x\"}]"),
               AllOf(HasSubstr("jq"), HasSubstr("FILE.txt")));
-  EXPECT_THAT(ReadAs("a.txt", "{\"text\":\"x\"}\n"), HasSubstr("JSON lines under another name"));
-  EXPECT_THAT(ReadAs("a.txt", "{\"text\":\"" + LongText()), HasSubstr("under another name"));
+  EXPECT_THAT(ReadAs("a.txt", "{\"text\":\"x\"}\n"), HasSubstr("contains JSON lines"));
+  EXPECT_THAT(ReadAs("a.txt", "{\"text\":\"" + LongText()), HasSubstr("contains JSON lines"));
   EXPECT_EQ(ReadAs("a.txt", "{braces} in prose"), "{braces} in prose");
 }
 

@@ -59,8 +59,8 @@ absl::StatusOr<TextSource> TextSource::Open(const std::string& path, const TextR
   }
   if (source.files_.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data.path ", path, " holds no regular file but hidden ones and copies of ",
-                     "editors; set it to a text file or a folder of text files"));
+        absl::StrCat("data.path ", path, " contains no regular files except hidden files and ",
+                     "editor backups; set it to a text file or a folder of text files"));
   }
   if (source.size_bytes() == 0) {
     return absl::InvalidArgumentError(

@@ -22,8 +22,8 @@ constexpr uint64_t kMaxNumber = 1'000'000;
 absl::Status BadTokenizerFile(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": ", what,
-                   "; set data.tokenizer_path to a folder with the files of a tokenizer of GPT-2's "
-                   "kind: tokenizer.json, or vocab.json and merges.txt"));
+                   "; set data.tokenizer_path to a folder with the files of a GPT-2 tokenizer: "
+                   "tokenizer.json, or vocab.json and merges.txt"));
 }
 
 std::string QuotedToken(std::string_view text) {
@@ -37,10 +37,10 @@ absl::Status BytePairBuilder::AddToken(const std::string& path, const std::strin
   if (number > kMaxNumber || !name_of_token_.emplace(token, name).second) {
     return BadTokenizerFile(
         path, absl::StrCat("the number of ", QuotedToken(name), " is ", number,
-                           number > kMaxNumber
-                               ? absl::StrCat(": numbers are 0 to ", kMaxNumber)
-                               : absl::StrCat(", which ", QuotedToken(name_of_token_[token]),
-                                              " has: each number is there once")));
+                           number > kMaxNumber ? absl::StrCat(": numbers are 0 to ", kMaxNumber)
+                                               : absl::StrCat(", the same as that of ",
+                                                              QuotedToken(name_of_token_[token]),
+                                                              ": numbers must be unique")));
   }
   std::optional<std::string> bytes = Gpt2BytesOf(name);
   if (bytes.has_value() && !bytes->empty()) {
@@ -62,13 +62,13 @@ absl::Status BytePairBuilder::AddMerge(const std::string& path, const std::strin
   const auto left_bytes = Gpt2BytesOf(left);
   const auto right_bytes = Gpt2BytesOf(right);
   if (!left_bytes.has_value() || !right_bytes.has_value()) {
-    return bad("holds a character that stands for no byte");
+    return bad("contains a character that stands for no byte");
   }
   const auto a = token_of_bytes_.find(*left_bytes);
   const auto b = token_of_bytes_.find(*right_bytes);
   if (a == token_of_bytes_.end() || b == token_of_bytes_.end() ||
       !token_of_bytes_.contains(*left_bytes + *right_bytes)) {
-    return bad("merges or makes a token that the vocabulary does not have");
+    return bad("uses or makes a token that is not in the vocabulary");
   }
   merges_.emplace_back(a->second, b->second);
   return absl::OkStatus();
@@ -93,12 +93,12 @@ absl::Status BytePairBuilder::AddAdded(const std::string& path, AddedToken token
   std::optional<uint32_t> number = Find(token.text);
   if (known != added_.end()) number = static_cast<uint32_t>(*known->number);
   if (!number.has_value() && !token.number.has_value()) {
-    return bad("has no number: give it one in added_tokens.json, or leave it out");
+    return bad("has no number: give it one in added_tokens.json, or remove it");
   }
   const uint64_t wanted = token.number.value_or(number.value_or(0));
   if (wanted > kMaxNumber || (number.has_value() && *number != wanted)) {
     return bad(absl::StrCat("has the number ", wanted,
-                            number.has_value() ? absl::StrCat(" and, elsewhere, ", *number)
+                            number.has_value() ? absl::StrCat(" here and ", *number, " elsewhere")
                                                : absl::StrCat(", above ", kMaxNumber)));
   }
   const auto own = static_cast<uint32_t>(wanted);
@@ -119,7 +119,7 @@ absl::Status BytePairBuilder::AddAdded(const std::string& path, AddedToken token
 
 absl::StatusOr<BytePairTables> BytePairBuilder::Finish(const std::string& path) {
   if (token_of_bytes_.empty()) {
-    return BadTokenizerFile(path, "has no token with a printable character for each of its bytes");
+    return BadTokenizerFile(path, "has no token in the byte alphabet of GPT-2");
   }
   BytePairTables tables;
   for (uint32_t token = 0; token < size_; ++token) tables.add_tokens();

@@ -42,7 +42,7 @@ class CharacterTokenizer : public Tokenizer {
         return absl::InvalidArgumentError(absl::StrCat(
             "character ", NameOfCodePoint(point.value), " at offset ", offset_bytes + i,
             " is not in the alphabet of ", alphabet_.size(),
-            " characters that was trained on: leave it out, or train with data.tokenizer BYTE"));
+            " characters of the training text: remove it, or train with data.tokenizer BYTE"));
       }
       tokens.push_back(token);
       i += point.size_bytes;

@@ -48,8 +48,8 @@ class Gpt2BpeTokenizer : public Tokenizer {
         [&](int32_t token, std::string_view /*text*/) { tokens.push_back(token); });
     if (without == nullptr) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrFormat(
-        "byte 0x%02X at offset %u has no token in the vocabulary: give the files "
-        "of a tokenizer that has one, or another text",
+        "byte 0x%02X at offset %u has no token in the vocabulary: use a tokenizer that has one, or "
+        "another text",
         static_cast<uint8_t>(*without), offset_bytes + static_cast<size_t>(without - text.data())));
   }
 

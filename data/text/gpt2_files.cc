@@ -107,7 +107,7 @@ absl::Status AddVocab(const std::string& path, const Json& vocab, BytePairBuilde
     if (!entry.value().is_number_unsigned()) {
       return BadTokenizerFile(
           path, absl::StrCat("the number of ", QuotedToken(entry.key()), " is ",
-                             entry.value().is_number() ? entry.value().dump() : "none"));
+                             entry.value().is_number() ? entry.value().dump() : "not a number"));
     }
     RETURN_IF_ERROR(builder.AddToken(path, entry.key(), entry.value().get<uint64_t>()));
   }
@@ -193,8 +193,8 @@ absl::Status AddAddedTokens(const std::string& path, BytePairBuilder& builder) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   for (auto entry = json.begin(); entry != json.end(); ++entry) {
     if (!entry.value().is_number_unsigned()) {
-      return BadTokenizerFile(path,
-                              absl::StrCat("the number of ", QuotedToken(entry.key()), " is none"));
+      return BadTokenizerFile(
+          path, absl::StrCat("the number of ", QuotedToken(entry.key()), " is not a number"));
     }
     RETURN_IF_ERROR(
         builder.AddAdded(path, {.text = entry.key(), .number = entry.value().get<uint64_t>()}));
@@ -226,7 +226,7 @@ absl::Status AddJsonSettings(const std::string& path, const Json& json, BytePair
     for (auto entry = decoder.begin(); entry != decoder.end(); ++entry) {
       uint64_t number = 0;
       if (!absl::SimpleAtoi(entry.key(), &number)) {
-        return BadTokenizerFile(path, "added_tokens_decoder has a name that is no number");
+        return BadTokenizerFile(path, "added_tokens_decoder has a key that is not a number");
       }
       RETURN_IF_ERROR(AddAddedObject(path, entry.value(), number, builder));
     }

@@ -87,10 +87,9 @@ absl::StatusOr<nlohmann::json> ReadListing(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kListLimitBytes));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) return json;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path,
-                   " is not a JSON object, and lies beside the model of data.tokenizer_path: mend "
-                   "it or take it away"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      " is not a JSON object: correct it, or remove it from the folder of data.tokenizer_path"));
 }
 
 // Pieces have marks instead of spaces.
@@ -105,11 +104,12 @@ absl::Status NoPiece(const std::string& path, const std::string& model_path,
                      const ListedToken& token) {
   const std::string number =
       token.number.has_value() ? absl::StrCat("number ", *token.number) : "without a number";
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": the added token ", QuotedToken(token.text), ", ", number, ", is no piece of ",
-      model_path,
-      ", and text is divided into pieces alone; set data.tokenizer_path to a model with that piece "
-      "(--user_defined_symbols), or, to do without it, to a copy of the model in another folder"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": the added token ", QuotedToken(token.text), ", ", number,
+                   ", is not a piece of ", model_path,
+                   ", and text is encoded with pieces only; set data.tokenizer_path to a model "
+                   "with that piece (--user_defined_symbols), or, to ignore the token, to a copy "
+                   "of the model in another folder"));
 }
 
 }  // namespace

@@ -18,11 +18,10 @@ namespace {
 using Model = SentencePieceModel;
 
 absl::Status Bad(const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(what,
-                                                 "; give a model trained with "
-                                                 "--normalization_rule_name=identity "
-                                                 "--byte_fallback, or leave data.tokenizer_path "
-                                                 "out to train one"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(what,
+                   "; use a model trained with --normalization_rule_name=identity --byte_fallback, "
+                   "or remove data.tokenizer_path to train one"));
 }
 
 // "<0x0A>" -> 10; -1 = any other form.
@@ -103,7 +102,7 @@ absl::Status SentencePieces::Take() {
   }
   if (model_.trainer_spec().treat_whitespace_as_suffix() ||
       !model_.normalizer_spec().escape_whitespaces()) {
-    return Bad("has spaces at the end of its pieces, or none");
+    return Bad("does not mark spaces at the start of its pieces");
   }
   unit_ = merges ? SentencePieceUnit::kWords : SentencePieceUnit::kLines;
   std::fill(std::begin(token_of_byte_), std::end(token_of_byte_), -1);
@@ -121,14 +120,14 @@ absl::Status SentencePieces::TakePiece(int32_t token) {
   if (text.empty()) return Bad(absl::StrCat("has an empty piece ", token));
   if (piece.type() == Model::Piece::BYTE) {
     const int byte = ByteOf(text);
-    if (byte < 0) return Bad(absl::StrCat("has no byte in its ", NameOf(token, text)));
+    if (byte < 0) return Bad(absl::StrCat("has no byte value in its ", NameOf(token, text)));
     token_of_byte_[byte] = token;
   }
   const bool defined = piece.type() == Model::Piece::USER_DEFINED;
   if (!defined && piece.type() != Model::Piece::NORMAL) return absl::OkStatus();
   RETURN_IF_ERROR(CheckPiece(token, piece));
   if (!tokens_.emplace(text, token).second) {
-    return Bad(absl::StrCat("has its ", NameOf(token, text), " twice"));
+    return Bad(absl::StrCat("has ", NameOf(token, text), " twice"));
   }
   if (ReachesOverWord(text)) unit_ = SentencePieceUnit::kLines;
   if (defined) {
@@ -171,7 +170,7 @@ absl::Status SentencePieces::CheckEncodesAsLibrary() const {
     }
     if (Find(text) >= 0 ||
         (piece.type() == Model::Piece::CONTROL && CharacterBytes(text) == text.size())) {
-      return Bad(absl::StrCat("has a ", NameOf(token, text), " that text is mistaken for"));
+      return Bad(absl::StrCat("has a ", NameOf(token, text), " that matches ordinary text"));
     }
   }
   return absl::OkStatus();

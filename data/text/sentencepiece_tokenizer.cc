@@ -261,7 +261,7 @@ class SentencePieceTokenizer : public Tokenizer {
             : absl::StrFormat("byte 0x%02X", static_cast<uint8_t>(character[0]));
     return absl::InvalidArgumentError(absl::StrCat(
         name, ", in the word at offset ", offset_bytes,
-        ", has no piece in the SentencePiece model: give one trained with --byte_fallback"));
+        ", has no piece in the SentencePiece model: use a model trained with --byte_fallback"));
   }
 
   SentencePieces pieces_;

@@ -202,7 +202,7 @@ std::string Picture::Point(const ErrorSeries& series, const ErrorPoint& point, d
                            double top) const {
   const RepeatSpread& spread = point.spread;
   const std::string title =
-      absl::StrFormat("%s, %s: %.5g [%.5g, %.5g], of %d", series.name, p_.x_labels[point.x],
+      absl::StrFormat("%s, %s: %.5g [%.5g, %.5g], runs: %d", series.name, p_.x_labels[point.x],
                       spread.median, spread.low, spread.high, spread.count);
   const double at = Y(top, spread.median), zero = Y(top, 0);
   std::string svg;

@@ -127,7 +127,7 @@ std::string UtilisationSvg(const std::vector<DrawnDevice>& devices, size_t steps
     svg += SvgText(x, bottom + 14, "middle", "small", absl::StrFormat("%g", ms + 0.0));  // no -0
   }
   svg += SvgText(kPictureWidth - kRight, bottom + 32, "end", "small",
-                 "ms since a step began, of each case");
+                 "ms since the first measured step of each case");
   double top = 0;
   for (const Panel& panel : panels) {
     svg += Group(panel, axis, top);

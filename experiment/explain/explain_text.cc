@@ -26,7 +26,7 @@ std::string Ms(double seconds) { return absl::StrFormat("%.2f", seconds * 1e3); 
 const char* NameOf(PathWork what) { return kPathWorkNames[static_cast<size_t>(what)]; }
 
 std::string RowsText(const Blame& blame) {
-  Table table = {{"what, who", "of all steps", "median step", "least", "most", "largest part of"}};
+  Table table = {{"work, node", "of all steps", "median step", "min", "max", "largest part in"}};
   double rest = 0;
   size_t more = 0;
   for (const BlameRow& row : blame.rows) {
@@ -63,7 +63,7 @@ std::string StepsText(const std::vector<StepPath>& paths) {
 std::string BlameReport(const std::vector<StepPath>& paths) {
   const Blame blame = BlameOf(paths);
   std::string text =
-      absl::StrFormat("critical path of %d steps, %.1f ms each; not explained: %s\n", blame.steps,
+      absl::StrFormat("critical path of %d steps, %.1f ms each; unexplained: %s\n", blame.steps,
                       blame.step_seconds * 1e3, Percent(blame.unexplained_part));
   absl::StrAppend(&text, "\n", RowsText(blame));
   std::vector<std::string> workers;
@@ -103,7 +103,7 @@ OrderedJson BlameJson(const std::vector<StepPath>& paths) {
 }
 
 std::string ChainText(const StepPath& path) {
-  Table table = {{"from, ms", "takes, ms", "what, who", "block"}};
+  Table table = {{"from, ms", "takes, ms", "work, node", "block"}};
   for (const PathPart& part : path.parts) {
     table.push_back({Ms(Seconds(part.begin_ns - path.begin_ns)),
                      absl::StrFormat("%.3f", Seconds(part.end_ns - part.begin_ns) * 1e3),
@@ -130,8 +130,8 @@ OrderedJson ChainJson(const StepPath& path) {
 
 std::string WhatIfText(const WhatIfReport& report) {
   std::string text = absl::StrFormat(
-      "what if: simulated from this trace, on links of %.1f MB/s; the job as it ran takes %.1f ms "
-      "simulated and took %.1f: off by %+.1f%%, and so may be what follows\n",
+      "what if: simulated from this trace, with links of %.1f MB/s. A step of the job as it ran: "
+      "%.1f ms simulated, %.1f ms measured: %+.1f%%; the predictions below may be off by as much\n",
       report.link_bytes_per_second * 1e-6, report.simulated_seconds * 1e3,
       report.measured_seconds * 1e3, 100 * report.base_error());
   Table table = {{"change", "speed-up", "step, ms", "settings"}};

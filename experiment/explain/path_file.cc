@@ -23,8 +23,9 @@ absl::StatusOr<PathWork> WorkNamed(const std::string& name) {
   if (found != kPathWorkNames.end()) {
     return static_cast<PathWork>(found - kPathWorkNames.begin());
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "' is no part of a critical path that this version knows"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", name,
+      "' is an unknown part of a critical path: use the version of tug that wrote the trace"));
 }
 
 absl::StatusOr<StepPath> PathOf(const Json& step) {
@@ -45,8 +46,8 @@ absl::StatusOr<StepPath> PathOf(const Json& step) {
 absl::StatusOr<Json> ReadTraceJson(const std::string& trace_path) {
   const absl::StatusOr<std::string> text = ReadWholeFile(trace_path, kTraceLimitBytes);
   if (absl::IsNotFound(text.status())) {
-    return absl::NotFoundError(absl::StrCat("there is no ", trace_path,
-                                            ": run the job with --trace (tug train JOB --trace)"));
+    return absl::NotFoundError(absl::StrCat(
+        trace_path, " does not exist: run the job with --trace (tug train JOB --trace)"));
   }
   RETURN_IF_ERROR(text.status());
   Json trace = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
@@ -59,8 +60,8 @@ absl::StatusOr<std::vector<StepPath>> PathsIn(const Json& trace, const std::stri
   if (found == trace.end() || found->empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(trace_path,
-                     " has no critical path: no worker of it has recorded a whole "
-                     "step, or it is of an older version; trace the job again"));
+                     " has no critical path: no worker recorded a complete step, or an older "
+                     "version wrote the trace. Trace again: tug train JOB --trace"));
   }
   std::vector<StepPath> paths;
   try {

@@ -85,7 +85,7 @@ std::string NotModelled(const JobConfig& config) {
   }
   if (config.comm().push_codec().has_auto_() ||
       config.comm().pull_format() == CommConfig::PULL_AUTO) {
-    return "codecs that are chosen as the job runs (auto)";
+    return "codecs chosen at run time (auto)";
   }
   if (config.comm().scheduler() == CommConfig::AUTO) return "comm.scheduler AUTO";
   if (SendsRows(config)) return "comm.sparse_embeddings (set it to false)";
@@ -244,7 +244,7 @@ absl::StatusOr<uint64_t> ParametersOf(const Spans& spans, const std::string& blo
   }
   if (format != CommConfig::FP32 && format != CommConfig::BF16) {
     return absl::UnimplementedError(
-        "no what-if: how many parameters a block has follows from pulls in FP32 or BF16 only "
+        "no what-if: block sizes can be derived only from pulls in FP32 or BF16 "
         "(comm.pull_format)");
   }
   std::vector<double> bytes;
@@ -306,11 +306,11 @@ absl::Status CheckHosts(const Spans& spans, const JobConfig& config,
   });
   if (beside && config.comm().shared_memory()) {
     return absl::UnimplementedError(
-        "no what-if: workers and servers of one host exchange through its memory, and the "
-        "simulator has links only (comm.shared_memory)");
+        "no what-if: workers and servers on one host exchange through shared memory, but the "
+        "simulator models only links; trace with comm.shared_memory=false");
   }
   if (kinds.size() < spans.hosts.size()) {
-    notes.push_back("nodes that share a host are taken for hosts of their own");
+    notes.push_back("nodes that share a host are simulated on separate hosts");
   }
   return absl::OkStatus();
 }
@@ -354,8 +354,9 @@ absl::StatusOr<ReplayProfile> BlocksOf(const Json& trace, const Spans& spans,
     const double forward = PassMs(spans, name, false, slow);
     const double backward = PassMs(spans, name, true, slow);
     if (!std::isfinite(forward) || !std::isfinite(backward)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "no what-if: the trace has not both passes of block ", name, ": trace more steps"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no what-if: the trace lacks the forward or the backward pass of block ",
+                       name, ": trace more steps"));
     }
     block.set_forward_ms(forward);
     block.set_backward_ms(backward);
@@ -375,8 +376,8 @@ absl::StatusOr<SimulatedHosts> HostsOf(const Spans& spans, const ReplayProfile& 
   const double link = link_bytes_per_second > 0 ? link_bytes_per_second : BusiestRate(spans);
   if (link <= 0) {
     return absl::UnimplementedError(
-        "no what-if: too little is on its way at a time to say what a link carries; give --link "
-        "RATE");
+        "no what-if: transfers in the trace are too small to estimate the rate of a link; pass "
+        "--link RATE");
   }
   SimulatedHosts hosts = TestbedHosts(link);
   hosts.server_bytes_per_second = RateFor(pushed, spans.lane_seconds);
@@ -418,7 +419,7 @@ absl::StatusOr<TracedProfile> ProfileOfTrace(const Json& trace, const JobConfig&
   try {
     return ProfileOf(trace, config, link_bytes_per_second);
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("it is not a trace of tug: ", error.what()));
+    return absl::InvalidArgumentError(absl::StrCat("not a trace of tug: ", error.what()));
   }
 }
 

@@ -24,9 +24,10 @@ absl::StatusOr<double> StepSeconds(const JobConfig& job, const SimulatedHosts& h
                                    double& chunks_left) {
   ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(job, hosts));
   if (chunks > chunks_left) {
-    return absl::UnimplementedError(absl::StrCat(
-        "no what-if: it would take too long to simulate (", chunks, " chunks of messages, of ",
-        kMostChunks, " for all predictions ", chunks_left, " are left)"));
+    return absl::UnimplementedError(
+        absl::StrCat("no what-if: the simulation would take too long (", chunks,
+                     " message chunks; the limit over all predictions is ", kMostChunks,
+                     ", of which ", chunks_left, " are left)"));
   }
   chunks_left -= chunks;
   ASSIGN_OR_RETURN(const SchedulingPrediction prediction, PredictScheduling(job, hosts));
@@ -99,7 +100,7 @@ absl::StatusOr<WhatIfReport> ReadWhatIfs(const std::string& path) {
     return report;
   } catch (const OrderedJson::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not what tug explain writes: ", error.what()));
+        absl::StrCat(path, " was not written by tug explain: ", error.what()));
   }
 }
 

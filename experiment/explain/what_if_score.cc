@@ -56,9 +56,9 @@ absl::StatusOr<WhatIfPrediction> ChangeBetween(const JobConfig& run, const JobCo
         "link\"");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no prediction is of what the other run changes",
+      absl::StrCat("no prediction matches the change of the other run",
                    difference.empty() ? "" : absl::StrCat(" (", difference, ")"),
-                   "; predicted are: ", absl::StrJoin(names, ", ")));
+                   "; predicted changes: ", absl::StrJoin(names, ", ")));
 }
 
 absl::StatusOr<WhatIfScore> Score(const std::string& job, const WhatIfPrediction& change,
@@ -67,7 +67,7 @@ absl::StatusOr<WhatIfScore> Score(const std::string& job, const WhatIfPrediction
   const double before = StepRate(run, kWarmUpSteps);
   const double after = StepRate(other, kWarmUpSteps);
   if (before <= 0 || after <= 0) {
-    return absl::InvalidArgumentError("the runs have too few steps to say how fast they are");
+    return absl::InvalidArgumentError("the runs have too few steps to measure their speed");
   }
   return WhatIfScore{.job = job,
                      .name = change.name,

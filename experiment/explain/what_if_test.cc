@@ -137,7 +137,7 @@ TEST(WhatIfScore, FindsTheChangeByTheConfigurations) {
   EXPECT_EQ(change({"straggler.slowdown=2"}, "twice the link"), "twice the link");
   EXPECT_THAT(change({"straggler.slowdown=2"}), HasSubstr("--change"));
   EXPECT_THAT(change({"straggler.slowdown=3"}), HasSubstr("straggler.slowdown is 2 in one"));
-  EXPECT_THAT(change({"straggler.slowdown=2"}, "more luck"), HasSubstr("predicted are: "));
+  EXPECT_THAT(change({"straggler.slowdown=2"}, "more luck"), HasSubstr("predicted changes: "));
 }
 
 RunFigures FiguresAt(double step_seconds) {

@@ -25,7 +25,7 @@ absl::StatusOr<double> ParseLinkRate(const std::string& text) {
   const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
   if (unit == 0 || rest.size() > 6 || !digits || !absl::SimpleAtoi(rest, &number) || number == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--link ", text, ": a rate such as 100mbit or 1gbit"));
+        absl::StrCat("--link ", text, " is not a rate: write for example 100mbit or 1gbit"));
   }
   return number * unit;
 }

@@ -110,7 +110,8 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
     }
   }
   if (!ended || steps.empty()) {
-    return absl::AbortedError(absl::StrCat(metrics_path, " is not of a job that has ended"));
+    return absl::AbortedError(
+        absl::StrCat(metrics_path, ": the job has not ended, or ran no step"));
   }
   for (auto& [step, point] : steps) {
     point.seconds -= *began;

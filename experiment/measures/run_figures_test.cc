@@ -112,7 +112,7 @@ TEST(RunFigures, RateIsFromTheStepAfterWarmUpToTheLast) {
 
 TEST(RunFigures, AJobThatDidNotEndIsRefused) {
   EXPECT_THAT(std::string(ReadRunFigures(Written(kMetrics)).status().message()),
-              HasSubstr("not of a job that has ended"));
+              HasSubstr("the job has not ended"));
   EXPECT_EQ(ReadRunFigures("/nowhere").status().code(), absl::StatusCode::kNotFound);
 }
 

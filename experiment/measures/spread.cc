@@ -62,17 +62,16 @@ std::optional<RepeatSpread> SpreadOfRepeats(std::vector<double> values) {
 }
 
 std::string SpreadMeaning(size_t repeats) {
-  if (repeats < 2) return "of one run each, so there is no spread";
+  if (repeats < 2) return "from one run each, without a spread";
   if (repeats < kLeastBootstrapped) return "median [smallest, largest] of the repeats";
-  return "median [95% confidence interval of the median by the bootstrap; of fewer than 6 values "
+  return "median [95% bootstrap confidence interval of the median; with fewer than 6 values "
          "smallest and largest] of the repeats";
 }
 
 std::string IntervalMeaning(size_t repeats) {
   if (repeats < 2) return "";
-  if (repeats < kLeastBootstrapped) return "from the smallest to the largest of the repeats";
-  return "the 95% confidence interval of the median by the bootstrap, or of fewer than 6 values "
-         "from the smallest to the largest";
+  if (repeats < kLeastBootstrapped) return "the range of the repeats";
+  return "the 95% bootstrap confidence interval of the median, or the range of fewer than 6 values";
 }
 
 std::optional<PairedComparison> ComparePairs(const std::vector<std::pair<double, double>>& pairs,

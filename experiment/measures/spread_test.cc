@@ -57,11 +57,11 @@ TEST(Spread, HoldsTheMedianAsOftenAsItSays) {
 }
 
 TEST(Spread, SaysWhatItIs) {
-  EXPECT_THAT(SpreadMeaning(1), HasSubstr("no spread"));
+  EXPECT_THAT(SpreadMeaning(1), HasSubstr("without a spread"));
   EXPECT_THAT(SpreadMeaning(3), HasSubstr("smallest"));
   EXPECT_THAT(SpreadMeaning(kLeastBootstrapped), HasSubstr("bootstrap"));
   EXPECT_EQ(IntervalMeaning(1), "");
-  EXPECT_THAT(IntervalMeaning(3), HasSubstr("smallest"));
+  EXPECT_THAT(IntervalMeaning(3), HasSubstr("range"));
   EXPECT_THAT(IntervalMeaning(kLeastBootstrapped), HasSubstr("95%"));
 }
 

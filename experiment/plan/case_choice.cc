@@ -52,9 +52,9 @@ absl::StatusOr<std::vector<bool>> ChooseCases(const ExperimentPlan& plan, const 
     names.insert(names.end(), values.begin(), values.end());
   }
   if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) return chosen;
-  return absl::InvalidArgumentError(absl::StrCat("--case ", text, ": there is no such case",
+  return absl::InvalidArgumentError(absl::StrCat("--case ", text, ": unknown case",
                                                  DidYouMean(text, names),
-                                                 "; --dry-run lists them"));
+                                                 "; list the cases with --dry-run"));
 }
 
 }  // namespace tug

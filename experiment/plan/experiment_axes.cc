@@ -61,13 +61,14 @@ absl::Status ApplySetting(const std::string& setting, JobConfig& job, Place& pla
   const size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", setting, "\" sets nothing; write \"path.to.field=value\""));
+        absl::StrCat("\"", setting, "\" is not a setting; write \"path.to.field=value\""));
   }
   std::string path = setting.substr(0, equals);
   const std::string value = setting.substr(equals + 1);
   if (path == "seed") {
     return absl::InvalidArgumentError(
-        "seed is set for every repeat; use first_seed and repeats of the experiment");
+        "seed cannot be set, since each repeat has its own; set first_seed and repeats of the "
+        "experiment");
   }
   const bool of_place = IsSettingOfPlace(path);
   if (of_place) path = path.substr(sizeof(kPlacePrefix) - 1);
@@ -98,12 +99,14 @@ absl::Status ExperimentAxes::TakeAxis(int number) {
     planned.name = axis.field().substr(axis.field().rfind('.') + 1);
   }
   if (!IsExperimentName(planned.name)) {
-    return text_.Error(path, "axes: give the axis a name, of letters, digits, '-' and '_'");
+    return text_.Error(
+        path,
+        "axes: name is missing or invalid; give the axis a name of letters, digits, '-' and '_'");
   }
   for (const PlannedAxis& other : axes_) {
     if (other.name != planned.name) continue;
-    return text_.Error(path, absl::StrCat("axis ", planned.name,
-                                          " is there twice; give one of them another name"));
+    return text_.Error(
+        path, absl::StrCat("axis ", planned.name, " is defined twice; rename one of them"));
   }
   if (is_short == (axis.value_size() > 0) || (is_short && axis.field().empty())) {
     return text_.Error(path, absl::StrCat("axis ", planned.name,
@@ -119,7 +122,8 @@ absl::Status ExperimentAxes::TakeAxis(int number) {
                               {value.set().begin(), value.set().end()}, planned));
   }
   if (planned.labels.empty()) {
-    return text_.Error(path, absl::StrCat("axis ", planned.name, " has no values; give some"));
+    return text_.Error(path,
+                       absl::StrCat("axis ", planned.name, " has no values; give at least one"));
   }
   axes_.push_back(std::move(planned));
   return absl::OkStatus();
@@ -132,7 +136,7 @@ absl::Status ExperimentAxes::TakeValue(int axis, const Path& path, const std::st
     return text_.Error(path, absl::StrCat("axis ", to.name, ": give every value a label"));
   }
   if (std::find(to.labels.begin(), to.labels.end(), label) != to.labels.end()) {
-    return text_.Error(path, absl::StrCat(who, " is there twice; leave one out"));
+    return text_.Error(path, absl::StrCat(who, " is listed twice; remove one"));
   }
   for (size_t i = 0; i < settings.size(); ++i) {
     Path of_setting = path;
@@ -153,7 +157,7 @@ absl::StatusOr<size_t> ExperimentAxes::FindAxis(const Path& path, const std::str
     if (axes_[i].name == name) return i;
     names.push_back(axes_[i].name);
   }
-  return text_.Error(path, absl::StrCat("there is no axis ", name, "; there is ",
+  return text_.Error(path, absl::StrCat("unknown axis ", name, "; known axes: ",
                                         names.empty() ? "none" : absl::StrJoin(names, ", "),
                                         DidYouMean(name, names)));
 }
@@ -169,9 +173,9 @@ absl::StatusOr<std::pair<size_t, size_t>> ExperimentAxes::FindValue(
   const std::string label = where.substr(equals + 1);
   const auto found = std::find(labels.begin(), labels.end(), label);
   if (found == labels.end()) {
-    return text_.Error(
-        path, absl::StrCat("axis ", axes_[axis].name, " has no value ", label, "; there is ",
-                           absl::StrJoin(labels, ", "), DidYouMean(label, labels)));
+    return text_.Error(path, absl::StrCat("axis ", axes_[axis].name, " has no value ", label,
+                                          "; its values: ", absl::StrJoin(labels, ", "),
+                                          DidYouMean(label, labels)));
   }
   return std::pair<size_t, size_t>{axis, found - labels.begin()};
 }
@@ -184,10 +188,10 @@ absl::Status ExperimentAxes::CheckWhere(const Path& path, const Where& where) co
     ASSIGN_OR_RETURN(const auto value, FindValue(of_where, where[i]));
     if (axes.insert(value.first).second) continue;
     return text_.Error(
-        of_where, absl::StrCat("axis ", axes_[value.first].name, " is named twice; leave one out"));
+        of_where, absl::StrCat("axis ", axes_[value.first].name, " is named twice; remove one"));
   }
   if (!where.empty()) return absl::OkStatus();
-  return text_.Error(path, "it names no value; write where: \"axis=label\"");
+  return text_.Error(path, "`where` is missing; write where: \"axis=label\"");
 }
 
 absl::Status ExperimentAxes::CheckCombinations() const {

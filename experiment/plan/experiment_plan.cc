@@ -91,11 +91,12 @@ class Planner {
 
 absl::Status Planner::CheckPlainFields() {
   if (!IsExperimentName(file_.name())) {
-    return text_.Error({{"name"}}, "name: give one, of letters, digits, '-' and '_'");
+    return text_.Error({{"name"}}, "name is missing or invalid; use letters, digits, '-' and '_'");
   }
   if (file_.question().empty()) {
-    return text_.Error({{"question"}},
-                       "question: say in a sentence what the experiment is to find out");
+    return text_.Error(
+        {{"question"}},
+        "question is missing; state in one sentence what the experiment should find out");
   }
   plan_.repeats = file_.has_repeats() ? file_.repeats() : kDefaultRepeats;
   if (plan_.repeats < 1 || plan_.repeats > kMostRepeats) {
@@ -114,7 +115,7 @@ absl::Status Planner::CheckPlainFields() {
   }
   if (!std::isfinite(file_.target_loss())) {
     return text_.Error({{"target_loss"}}, absl::StrCat("target_loss = ", file_.target_loss(),
-                                                       " is not finite; give a loss to reach"));
+                                                       " is not finite; give a finite loss"));
   }
   return absl::OkStatus();
 }
@@ -132,7 +133,7 @@ absl::Status Planner::TakeJob(const std::string& job_text, const std::string& jo
     case Experiment::BASE_NOT_SET:
       break;
   }
-  return text_.Error({}, "there is no job; give `job { ... }`, or a `job_file`");
+  return text_.Error({}, "no job given; set `job { ... }` or `job_file`");
 }
 
 absl::Status Planner::CheckSetting(const Path& path, const std::string& setting) {
@@ -148,9 +149,9 @@ absl::Status Planner::MakeCases() {
     combinations *= static_cast<double>(axis.labels.size());
   }
   if (combinations > 100.0 * kMostCases) {
-    return text_.Error({{"axes"}}, absl::StrFormat("%.0f combinations are too many; leave out "
-                                                   "axes or values",
-                                                   combinations));
+    return text_.Error(
+        {{"axes"}},
+        absl::StrFormat("%.0f combinations are too many; remove axes or values", combinations));
   }
   std::vector<size_t> values(plan_.axes.size(), 0);
   for (bool more = true; more;) {
@@ -163,7 +164,7 @@ absl::Status Planner::MakeCases() {
   }
   if (!plan_.cases.empty()) return absl::OkStatus();
   return text_.Error({{file_.exclude_size() > 0 ? "exclude" : "only"}},
-                     "no case is left to run; leave out some `exclude` or `only`");
+                     "no case is left to run; remove some `exclude` or `only`");
 }
 
 std::string FolderOf(size_t number, const std::vector<std::string>& labels) {
@@ -179,7 +180,7 @@ std::string FolderOf(size_t number, const std::vector<std::string>& labels) {
 absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
   if (plan_.cases.size() == kMostCases) {
     return text_.Error({{"axes"}}, absl::StrCat("more than ", kMostCases,
-                                                " cases are too many; leave out axes or values"));
+                                                " cases are too many; remove axes or values"));
   }
   PlannedCase one{.values = values, .place = file_.place()};
   std::vector<std::string> parts, labels, settings(file_.set().begin(), file_.set().end());
@@ -223,9 +224,9 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
   const uint64_t warm_up = one.own_warm_up.value_or(file_.warm_up_steps());
   one.warm_up_steps = (warm_up + local_steps - 1) / local_steps;
   if (one.warm_up_steps >= one.config.train().steps()) {
-    return refuse(absl::StrCat("warm_up_steps = ", warm_up,
-                               " leaves nothing of train.steps = ", one.config.train().steps(),
-                               "; make one smaller or the other larger"));
+    return refuse(
+        absl::StrCat("warm_up_steps = ", warm_up, " leaves no step to measure of train.steps = ",
+                     one.config.train().steps(), "; lower warm_up_steps or raise train.steps"));
   }
   plan_.first_seed = one.config.seed();  // the same for all cases
   plan_.cases.push_back(std::move(one));
@@ -236,7 +237,7 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
   Place& place = one.place;
   if (place.kind_case() == Place::KIND_NOT_SET) place.mutable_local();
   if (place.has_hosts() && place.hosts().file().empty()) {
-    return absl::InvalidArgumentError("place.hosts.file: name a file of hosts");
+    return absl::InvalidArgumentError("place.hosts.file is missing; name a hosts file");
   }
   if (!place.has_testbed()) return absl::OkStatus();
   TestbedPlace& testbed = *place.mutable_testbed();
@@ -249,15 +250,16 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
   if (testbed.link() == kNoLink) return absl::OkStatus();
   const absl::StatusOr<double> rate = ParseLinkRate(testbed.link());
   if (!rate.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("place.testbed.link ", testbed.link(),
-                                                   ": none, or a rate such as 100mbit or 1gbit"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("place.testbed.link ", testbed.link(),
+                     " is invalid; set none, or a rate such as 100mbit or 1gbit"));
   }
   if (!testbed.loopback()) return absl::OkStatus();
   for (const std::string& setting : one.overrides) {
     if (absl::StartsWith(setting, kRateField) || absl::StartsWith(setting, kSharedField) ||
         absl::StartsWith(setting, kLanesField)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(setting, ": place.testbed.loopback sets it; leave one of them out"));
+          absl::StrCat(setting, ": place.testbed.loopback sets this field; remove one of the two"));
     }
   }
   one.overrides.push_back(absl::StrFormat("%s%.9g", kRateField, *rate * 1e-6));
@@ -277,9 +279,9 @@ absl::StatusOr<const Measure*> Planner::TakeMeasure(const Path& path,
     return text_.Error(path, "time_to_loss needs `target_loss`");
   }
   if (measure != nullptr) return measure;
-  return text_.Error(
-      path, absl::StrCat("there is no measure ", name, "; there is ",
-                         absl::StrJoin(MeasureNames(), ", "), DidYouMean(name, MeasureNames())));
+  return text_.Error(path, absl::StrCat("unknown measure ", name,
+                                        "; known measures: ", absl::StrJoin(MeasureNames(), ", "),
+                                        DidYouMean(name, MeasureNames())));
 }
 
 absl::Status Planner::TakeMeasures() {
@@ -289,7 +291,7 @@ absl::Status Planner::TakeMeasures() {
     const Path path = {{"measures", static_cast<int>(i)}};
     ASSIGN_OR_RETURN(const Measure* measure, TakeMeasure(path, names[i]));
     if (std::find(plan_.measures.begin(), plan_.measures.end(), measure) != plan_.measures.end()) {
-      return text_.Error(path, absl::StrCat("measure ", names[i], " is there twice"));
+      return text_.Error(path, absl::StrCat("measure ", names[i], " is listed twice; remove one"));
     }
     plan_.measures.push_back(measure);
   }
@@ -300,7 +302,7 @@ absl::Status Planner::TakeFigures() {
   std::vector<Figure> figures(file_.figures().begin(), file_.figures().end());
   if (plan_.axes.empty()) {
     if (figures.empty()) return absl::OkStatus();
-    return text_.Error({{"figures"}}, "a figure needs an axis; give the experiment one");
+    return text_.Error({{"figures"}}, "a figure needs an axis; add one to the experiment");
   }
   if (figures.empty()) figures.emplace_back();
   for (size_t i = 0; i < figures.size(); ++i) {
@@ -322,7 +324,7 @@ absl::StatusOr<PlannedFigure> Planner::TakeFigure(const Path& path, const Figure
   if (planned.part != nullptr &&
       absl::string_view(planned.part->unit) != absl::string_view(planned.measure->unit)) {
     return text_.Error(path, absl::StrCat("figures: `part` ", planned.part->name,
-                                          " is of another unit than ", planned.measure->name));
+                                          " has a different unit than ", planned.measure->name));
   }
   if (!figure.over().empty()) {
     ASSIGN_OR_RETURN(planned.over, axes_.FindAxis(path, figure.over()));
@@ -338,8 +340,9 @@ absl::StatusOr<PlannedFigure> Planner::TakeFigure(const Path& path, const Figure
   }
   if (planned.by == planned.over || planned.panels == planned.over ||
       (planned.by.has_value() && planned.by == planned.panels)) {
-    return text_.Error(path,
-                       "figures: `over`, `by` and `panels` name one axis twice; name another");
+    return text_.Error(
+        path,
+        "figures: `over`, `by` and `panels` name an axis twice; use a different axis for each");
   }
   return planned;
 }
@@ -351,20 +354,23 @@ absl::Status Planner::TakeVerdicts() {
     PlannedVerdict planned{.margin = verdict.margin(), .yes = verdict.yes(), .no = verdict.no()};
     ASSIGN_OR_RETURN(planned.measure, TakeMeasure(path, verdict.measure()));
     if (planned.yes.empty() || planned.no.empty()) {
-      return text_.Error(path, "verdicts: say in words what it comes to, `yes` and `no`");
+      return text_.Error(path,
+                         "verdicts: `yes` or `no` is missing; give the words of both answers");
     }
     if (!file_.has_baseline()) {
-      return text_.Error(path, "verdicts: there is nothing to compare with; give a `baseline`");
+      return text_.Error(path, "verdicts: `baseline` is missing; set the baseline to compare with");
     }
     const bool ratio = planned.measure->comparing == Comparing::kRatio;
     if (!std::isfinite(planned.margin) || (ratio && planned.margin >= 1)) {
-      return text_.Error(path, "verdicts: the margin is out of range; of a ratio give less than 1");
+      return text_.Error(
+          path, "verdicts: `margin` is out of range; give a finite number, below 1 for a ratio");
     }
     if (!verdict.best_over().empty()) {
       ASSIGN_OR_RETURN(planned.best_over, axes_.FindAxis(path, verdict.best_over()));
       const std::vector<size_t> baseline = plan_.BaselineAxes();
       if (std::find(baseline.begin(), baseline.end(), *planned.best_over) != baseline.end()) {
-        return text_.Error(path, "verdicts: `best_over` is an axis of the baseline; name another");
+        return text_.Error(path,
+                           "verdicts: `best_over` is an axis of the baseline; name another axis");
       }
     }
     plan_.verdicts.push_back(std::move(planned));
@@ -378,7 +384,7 @@ absl::Status Planner::CheckSections() {
     const Path path = {{"sections", i}};
     const int section = file_.sections(i);
     if (!seen.insert(section).second || section == Experiment::SECTION_DEFAULT) {
-      return text_.Error(path, "sections: name each once, and none SECTION_DEFAULT");
+      return text_.Error(path, "sections: name each section once, and never SECTION_DEFAULT");
     }
     const bool traced = std::any_of(plan_.cases.begin(), plan_.cases.end(),
                                     [](const auto& one) { return one.config.trace().steps() > 0; });

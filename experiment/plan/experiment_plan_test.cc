@@ -201,7 +201,7 @@ TEST(ExperimentPlan, DrawsAnAxisInPanelsWithScalesOfTheirOwn) {
   EXPECT_EQ(plan->figures[0].by, std::nullopt);
   EXPECT_STREQ(plan->figures[0].part->name, "exposed_time");
   EXPECT_THAT(ErrorOf(absl::StrCat(kFile, "figures { over: \"order\" panels: \"order\" }")),
-              HasSubstr("name one axis twice"));
+              HasSubstr("name an axis twice"));
 }
 
 TEST(ExperimentPlan, TakesVerdictsBesideABaseline) {
@@ -265,7 +265,7 @@ TEST(ExperimentPlan, NamesTheLineOfAMistakeAndTheRemedy) {
               AllOf(StartsWith("a.textproto:11: "), HasSubstr("axis polcy, value ASP"),
                     HasSubstr("did you mean policy?")));
   EXPECT_THAT(with("axes { name: \"order\" field: \"seed\" values: \"1\" }"),
-              HasSubstr("there twice"));
+              HasSubstr("axis order is defined twice"));
   EXPECT_THAT(with("axes { field: \"train.steps\" }"), HasSubstr("has no values"));
   EXPECT_THAT(with("axes { name: \"a\" value { set: \"train.steps=3\" } }"), HasSubstr("label"));
   EXPECT_THAT(with("exclude { where: \"worker=1\" }"), HasSubstr("did you mean workers?"));
@@ -279,8 +279,8 @@ TEST(ExperimentPlan, NamesTheLineOfAMistakeAndTheRemedy) {
                 AllOf(StartsWith("a.textproto:13: "),
                       HasSubstr(absl::StrCat("target_loss = ", loss, " is not finite"))));
   }
-  EXPECT_THAT(with("figures { over: \"order\" by: \"order\" }"), HasSubstr("one axis"));
-  EXPECT_THAT(with("figures { measure: \"speed\" }"), HasSubstr("no measure speed"));
+  EXPECT_THAT(with("figures { over: \"order\" by: \"order\" }"), HasSubstr("an axis twice"));
+  EXPECT_THAT(with("figures { measure: \"speed\" }"), HasSubstr("unknown measure speed"));
   EXPECT_THAT(with("repeats: 0"), HasSubstr("1..1000"));
   EXPECT_THAT(with("warm_up_steps: 20"), HasSubstr("train.steps = 20"));
   EXPECT_THAT(with("sections: TIMELINES"), HasSubstr("trace.steps"));

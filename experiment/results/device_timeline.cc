@@ -91,7 +91,7 @@ absl::StatusOr<DeviceTimeline> ReadDeviceTimeline(const std::string& trace_path)
   const bool on_gpu = device != tracks.spans.end();
   const auto from = on_gpu ? device : tracks.spans.begin();
   if (from == tracks.spans.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(trace_path, " has no passes of a worker"));
+    return absl::InvalidArgumentError(absl::StrCat(trace_path, " has no worker passes"));
   }
   DeviceTimeline timeline{.on_gpu = on_gpu,
                           .spans = std::move(from->second),

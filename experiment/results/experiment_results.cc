@@ -47,24 +47,24 @@ std::string Each(const ExperimentResults& results, const Of& of) {
     const std::string text = of(row);
     if (!text.empty() && seen.insert(text).second) texts.push_back(text);
   }
-  return texts.empty() ? "not known" : absl::StrJoin(texts, "; ");
+  return texts.empty() ? "unknown" : absl::StrJoin(texts, "; ");
 }
 
 std::string PlacesText(const ExperimentPlan& plan) {
   std::set<std::string> seen;
   std::vector<std::string> texts;
   for (const PlannedCase& one : plan.cases) {
-    std::string text = "processes of this machine";
+    std::string text = "processes on this machine";
     if (HasLinks(one.place)) {
-      text = absl::StrCat("hosts of deploy/testbed on one machine, links of ",
+      text = absl::StrCat("deploy/testbed hosts on one machine, links of ",
                           one.place.testbed().link());
     } else if (one.place.has_hosts()) {
-      text = absl::StrCat("hosts of ", one.place.hosts().file(), ", by ssh");
+      text = absl::StrCat("hosts in ", one.place.hosts().file(), ", over ssh");
     } else if (one.place.has_slurm()) {
       text = "a Slurm allocation";
     }
     if (const double rate = one.config.comm().impair().rate_mbit(); rate > 0) {
-      absl::StrAppendFormat(&text, ", each of which sends at most %g Mbit/s", rate);
+      absl::StrAppendFormat(&text, ", at most %g Mbit/s sent by each process", rate);
     }
     if (seen.insert(text).second) texts.push_back(text);
   }
@@ -78,8 +78,7 @@ std::string WhenText(const ExperimentResults& results) {
     if (first.empty() || at < first) first = at;
     if (last.empty() || at > last) last = at;
   }
-  return first.empty() ? "nothing has been run yet"
-                       : (first == last ? first : absl::StrCat(first, " to ", last));
+  return first.empty() ? "no run yet" : (first == last ? first : absl::StrCat(first, " to ", last));
 }
 
 }  // namespace
@@ -271,11 +270,11 @@ std::vector<std::string> Failures(const ExperimentResults& results) {
 std::vector<std::pair<std::string, std::string>> ResultSettings(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   std::vector<std::pair<std::string, std::string>> settings = {
-      {"runs", absl::StrFormat("%d cases, %d times each, seeds %d to %d; %d have ended, %d of them "
-                               "failed",
-                               plan.cases.size(), plan.repeats, plan.first_seed,
-                               plan.seed(plan.repeats - 1), plan.runs() - results.Missing(),
-                               results.Failed())},
+      {"runs",
+       absl::StrFormat(
+           "%d cases, %d repeats each, seeds %d to %d; %d runs have ended, %d of them failed",
+           plan.cases.size(), plan.repeats, plan.first_seed, plan.seed(plan.repeats - 1),
+           plan.runs() - results.Missing(), results.Failed())},
       {"where", PlacesText(plan)},
       {"figures", SpreadMeaning(plan.repeats)},
       {"machine", Each(results, [](const ExperimentRow& row) { return row.origin.machine; })},
@@ -287,12 +286,13 @@ std::vector<std::pair<std::string, std::string>> ResultSettings(const Experiment
       {"when", WhenText(results)}};
   if (plan.file.warm_up_steps() > 0) {
     settings.push_back(
-        {"left out", absl::StrCat("the first ", plan.file.warm_up_steps(),
-                                  " steps of every job (with local steps, as many batches)")});
+        {"warm-up",
+         absl::StrCat("the first ", plan.file.warm_up_steps(),
+                      " steps of every job are not measured (with local steps, as many batches)")});
   }
   for (const Condition& condition : plan.file.when()) {
     if (!condition.has_warm_up_steps()) continue;
-    settings.push_back({"left out with " + absl::StrJoin(condition.where(), ", "),
+    settings.push_back({"warm-up with " + absl::StrJoin(condition.where(), ", "),
                         absl::StrCat("the first ", condition.warm_up_steps(), " steps")});
   }
   return settings;
@@ -301,10 +301,10 @@ std::vector<std::pair<std::string, std::string>> ResultSettings(const Experiment
 std::string BaselineText(const ExperimentResults& results) {
   const auto& where = results.plan.file.baseline().where();
   return absl::StrCat(
-      "Each case beside the one with ", absl::StrJoin(where.begin(), where.end(), ", "),
-      " and otherwise the same values, repeat by repeat, which have the same seed and were run "
-      "shortly after one another: ratios, of losses and shares differences. Then in how many "
-      "repeats the case is better, and the p value of a two-sided sign test.");
+      "Each case compared with the case with ", absl::StrJoin(where.begin(), where.end(), ", "),
+      " and otherwise the same values, repeat by repeat (same seed, run shortly after one "
+      "another): ratios; for losses and shares differences. Then the number of repeats in which "
+      "the case is better, and the p value of a two-sided sign test.");
 }
 
 }  // namespace tug

@@ -65,7 +65,7 @@ std::string RowLine(const ExperimentRow& row) {
 absl::StatusOr<ExperimentRow> ParseRow(const std::string& line) {
   const OrderedJson json = OrderedJson::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || TextOf(json, "case").empty()) {
-    return absl::InvalidArgumentError("it is not a row of an experiment");
+    return absl::InvalidArgumentError("not a row of an experiment");
   }
   ExperimentRow row{.case_name = TextOf(json, "case"),
                     .repeat = static_cast<uint32_t>(NumberOf(json, "repeat")),
@@ -110,7 +110,7 @@ absl::StatusOr<ExperimentRows> ReadRows(const std::string& path) {
     absl::StatusOr<ExperimentRow> row = ParseRow(text.substr(begin, end - begin));
     if (!row.ok()) {
       return absl::DataLossError(absl::StrCat(path, ":", number, ": ", row.status().message(),
-                                              "; delete the line, and its run is made again"));
+                                              "; delete the line to repeat its run"));
     }
     read.rows.push_back(*std::move(row));
     begin = end + 1;
@@ -124,7 +124,7 @@ absl::StatusOr<uint64_t> AppendRow(const std::string& path, uint64_t whole_bytes
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file.valid()) return FileError(errno, "open", path);
   if (ftruncate(file.get(), static_cast<off_t>(whole_bytes)) != 0) {
-    return FileError(errno, "cut off the end of", path);
+    return FileError(errno, "truncate", path);
   }
   const std::string line = RowLine(row) + "\n";
   RETURN_IF_ERROR(WriteAllAt(file.get(), path, whole_bytes, std::as_bytes(std::span(line))));

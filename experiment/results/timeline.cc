@@ -86,7 +86,7 @@ absl::StatusOr<Timeline> ReadTimeline(const std::string& trace_path, uint64_t st
     return timeline;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(trace_path, " has not both step ", step, " and the next of a worker"));
+      absl::StrCat(trace_path, " has no worker with both step ", step, " and the step after it"));
 }
 
 std::vector<TimelineSpan> InSequence(const Timeline& timeline, TimelineSpan::Row row) {

@@ -61,7 +61,7 @@ TEST(Timeline, SaysWhatIsMissing) {
               HasSubstr("other.json is not a trace"));
   const std::string empty = Write("empty.json", R"({"traceEvents":[]})");
   EXPECT_THAT(std::string(ReadTimeline(empty, 3, kBlocks).status().message()),
-              HasSubstr("has not both step 3 and the next"));
+              HasSubstr("has no worker with both step 3 and the step after it"));
 }
 
 TEST(InSequence, DrawsWhatIsSideBySideByArrival) {

@@ -144,13 +144,13 @@ VerdictTable TableOf(const ExperimentResults& results, const PlannedVerdict& ver
   }
   const auto& where = plan.file.baseline().where();
   VerdictTable table{.title = absl::StrCat(verdict.yes, ", or ", verdict.no),
-                     .text = absl::StrCat(verdict.measure->name, " beside that of ",
-                                          absl::StrJoin(where.begin(), where.end(), ", "),
-                                          ", repeat by repeat: \"", verdict.yes, "\" if it is ",
-                                          LimitText(verdict),
-                                          " over the whole interval in brackets, \"", verdict.no,
-                                          "\" if nowhere in it, else not clear; one run has no "
-                                          "interval. Then the median of the case.")};
+                     .text = absl::StrCat(
+                         verdict.measure->name, " compared with that of ",
+                         absl::StrJoin(where.begin(), where.end(), ", "), ", repeat by repeat: \"",
+                         verdict.yes, "\" if it is ", LimitText(verdict),
+                         " over the whole interval in brackets, \"", verdict.no,
+                         "\" if nowhere in it, otherwise not clear; one run has no interval. The "
+                         "last number is the median of the case.")};
   table.cells = {{absl::StrJoin(in_lines, ", ", [&](std::string* text, size_t axis) {
     absl::StrAppend(text, plan.axes[axis].name);
   })}};

@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<WorkerTimeline>> ReadWorkerTimelines(const std::strin
     }
   }
   if (timelines.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(trace_path, " has no steps of a worker"));
+    return absl::InvalidArgumentError(absl::StrCat(trace_path, " has no worker steps"));
   }
   std::sort(timelines.begin(), timelines.end(),
             [](const auto& a, const auto& b) { return a.virtual_worker < b.virtual_worker; });

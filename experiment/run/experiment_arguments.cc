@@ -8,7 +8,7 @@ namespace tug {
 absl::Status CheckNumber(const char* option, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s %.12g: from %g to %g", option, value, least, most));
+      absl::StrFormat("%s %.12g is out of range: give %g to %g", option, value, least, most));
 }
 
 }  // namespace tug

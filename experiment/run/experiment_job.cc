@@ -74,7 +74,7 @@ absl::Status CheckOutFolder(const std::string& out) {
   if (out.empty() || !fs::exists(out, error)) return absl::OkStatus();
   if (fs::is_directory(out, error) && fs::is_empty(out, error)) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      absl::StrCat("--out ", out, ": it is there and not an empty folder; name another"));
+      absl::StrCat("--out ", out, " exists and is not an empty folder; pass another folder"));
 }
 
 absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& json) {

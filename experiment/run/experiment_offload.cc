@@ -47,8 +47,8 @@ std::vector<std::pair<std::string, std::string>> Settings(const OffloadArguments
       {"device", absl::StrCat(ClusterConfig::Device_Name(config.device()), "; on a CPU ",
                               config.cluster().compute_threads(), " compute threads in all cases")},
       {"job", absl::StrCat("1 worker and ", a.servers, " servers on this machine")},
-      {"clipping", "none takes effect: weights are the same in all cases"},
-      {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
+      {"clipping", "never takes effect, so that weights are the same in all cases"},
+      {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " warm-up steps")}};
 }
 
 // Restricts all cases to one GPU, the first that this process may use: `plain` uses one, but a
@@ -107,7 +107,7 @@ class OffloadExperiment {
 void SayRun(const OffloadRun& run) {
   const std::string result =
       run.error.empty()
-          ? absl::StrFormat("%8.1f ms a step, utilisation %s; bubbles: BP %.1f ms, FP %.1f ms",
+          ? absl::StrFormat("%8.1f ms per step, utilisation %s; bubbles: BP %.1f ms, FP %.1f ms",
                             run.StepSeconds() * 1e3, PercentText(Utilisation(run.steps)),
                             run.BpBubbleSeconds() * 1e3, run.FpBubbleSeconds() * 1e3)
           : absl::StrCat("failed: ", run.error);
@@ -225,27 +225,30 @@ absl::Status RunOffloadExperiment(const OffloadArguments& arguments) {
 
 void AddExperimentOffload(CLI::App& experiment, Command& chosen) {
   auto a = std::make_shared<OffloadArguments>();
-  CLI::App* command = experiment.add_subcommand(
-      "offload",
-      "Optimizer state on the device, and off it: utilisation over time, bubbles, memory");
+  CLI::App* command =
+      experiment.add_subcommand("offload",
+                                "Compares optimizer state on the device with state on servers: "
+                                "utilisation over time, bubbles, memory");
   const auto one = [&](const char* name, auto& to, const char* what) {
     command->add_option(name, to, what)->capture_default_str();
   };
-  command->add_option("JOB", a->job_file, "Job file of a training [a small GPT on a made-up text]");
+  command->add_option("JOB", a->job_file,
+                      "Job file of a training run [a small GPT on a made-up text]");
   command
-      ->add_option("--cases", a->cases,
-                   "plain: all on the device, no servers; offload: servers in the host's memory, "
-                   "an update waits for the whole backward pass; overlapped: it does not")
+      ->add_option(
+          "--cases", a->cases,
+          "plain: all on the device, no servers; offload: servers in the host's memory, updates "
+          "wait for the whole backward pass; overlapped: the same, but updates do not wait")
       ->delimiter(',')
       ->capture_default_str();
   one("--servers", a->servers, "Server processes, on this machine");
-  one("--warm-up", a->warm_up, "Steps that are not measured");
-  one("--steps", a->steps, "Steps that are, and are traced");
+  one("--warm-up", a->warm_up, "Warm-up steps, not measured");
+  one("--steps", a->steps, "Measured steps, all traced");
   AddOutAndSet(*command, "offload", a->out, a->overrides);
   command->footer(
-      "Leaves report.html (needs no other file), offload.json, offload.md, and a run folder with "
-      "trace.json for each job. A case that fails is a line of the report.\n"
-      "On a host with several GPUs all cases are of the first in CUDA_VISIBLE_DEVICES.\n"
+      "Writes report.html (self-contained), offload.json, offload.md, and a run folder with "
+      "trace.json for each job. The report lists failed cases.\n"
+      "On a host with several GPUs all cases use the first one in CUDA_VISIBLE_DEVICES.\n"
       "Examples:\n"
       "  tug experiment offload --set device=CPU\n"
       "  tug experiment offload deploy/jobs/gpt2_124m.textproto --set device=CUDA --set "

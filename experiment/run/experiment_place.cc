@@ -98,7 +98,7 @@ absl::Status ExperimentPlaces::Check(const Place& place) {
   }
   if (place.has_slurm() && std::getenv("SLURM_JOB_ID") == nullptr) {
     return absl::FailedPreconditionError(
-        "place.slurm needs an allocation: start it inside salloc or sbatch");
+        "place.slurm needs a Slurm allocation: run the experiment inside salloc or sbatch");
   }
   if (place.has_hosts()) return OpenForReading(place.hosts().file()).status();
   return absl::OkStatus();

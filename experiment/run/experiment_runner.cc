@@ -168,7 +168,7 @@ std::string Runner::PlanText() const {
   const ExperimentPlan& plan = results_.plan;
   const auto chosen = std::count(chosen_.begin(), chosen_.end(), true);
   return absl::StrCat(plan.file.question(), "\n", chosen, " cases, ", plan.repeats,
-                      " times each: ", chosen * plan.repeats, " runs, in ", shown_out_, "\n");
+                      " repeats each: ", chosen * plan.repeats, " runs, in ", shown_out_, "\n");
 }
 
 void Runner::PrintCommands() const {
@@ -214,7 +214,7 @@ absl::Status Runner::TakeFolder() {
   } else if (fs::exists(out_, error) &&
              !(fs::is_directory(out_, error) && fs::is_empty(out_, error))) {
     return absl::AlreadyExistsError(absl::StrCat(
-        shown_out_, " is there, and not of an experiment; name another folder with --out"));
+        shown_out_, " exists but is not an experiment folder; pass another folder with --out"));
   }
   fs::create_directories(out_, error);
   if (error) return FileError(error.value(), "make", out_);
@@ -222,8 +222,8 @@ absl::Status Runner::TakeFolder() {
   if (!lock_.valid()) {
     return absl::FailedPreconditionError(
         absl::StrCat(shown_out_,
-                     " is in use by another tug experiment; wait for it, or name "
-                     "another folder with --out"));
+                     " is in use by another tug experiment; wait until it ends, or pass another "
+                     "folder with --out"));
   }
   RETURN_IF_ERROR(WriteSources());
   return TakeRows();
@@ -251,13 +251,13 @@ absl::Status Runner::CheckIdentity() const {
   const auto there = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!there.is_object()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, " is damaged; name another folder with --out"));
+        absl::StrCat(path, " is damaged; pass another folder with --out"));
   }
   const std::string difference = DifferenceOf(there, results_.plan.Identity());
   if (difference.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(shown_out_, " has results of another experiment: ", difference,
-                   " differs; name another folder with --out"));
+                   " differs; pass another folder with --out"));
 }
 
 absl::Status Runner::WriteSources() const {
@@ -306,7 +306,7 @@ absl::Status Runner::TakeRows() {
   if (others > 0) {
     Warn(absl::StrCat(others, " runs in ", shown_out_, " were made by another build of tug"));
   }
-  SayOnStandardError(absl::StrCat(results_.rows.size(), " runs are there already"));
+  SayOnStandardError(absl::StrCat(results_.rows.size(), " runs exist already"));
   return absl::OkStatus();
 }
 
@@ -359,7 +359,7 @@ absl::Status Runner::RunOne(size_t number, uint32_t repeat) {
     static_cast<void>(Write());
     return absl::CancelledError(absl::StrCat("interrupted after ", results_.rows.size(), " of ",
                                              results_.plan.runs(),
-                                             " runs; the same command goes on with the others"));
+                                             " runs; run the same command again to continue"));
   }
   if (!measured.ok()) row.error = std::string(measured.message());
   spent_ += time_.Now() - begin;

@@ -33,7 +33,7 @@ absl::StatusOr<ExperimentSource> ReadExperimentSource(const ExperimentFileArgume
   if (!text.ok()) {
     const std::vector<std::string> names = BuiltInExperimentNames();
     return absl::Status(text.status().code(),
-                        absl::StrCat(text.status().message(), "; built in are ",
+                        absl::StrCat(text.status().message(), "; built-in experiments: ",
                                      absl::StrJoin(names, ", "), DidYouMean(a.file, names)));
   }
   source.text = *std::move(text);

@@ -32,12 +32,12 @@ constexpr char kLearningJob[] =
 absl::StatusOr<ExperimentTraining> LoadExperimentTraining(const std::string& job_file) {
   if (job_file.empty()) {
     return ExperimentTraining{.job_text = kLearningJob,
-                              .about = "A training of a small GPT on a made-up text."};
+                              .about = "Training of a small GPT on a made-up text."};
   }
   ASSIGN_OR_RETURN(std::string text, ReadTextFile(job_file, kMaxJobTextBytes));
   return ExperimentTraining{.job_path = job_file,
                             .job_text = std::move(text),
-                            .about = absl::StrCat("A training as ", job_file, " says.")};
+                            .about = absl::StrCat("Training described in ", job_file, ".")};
 }
 
 std::string TrainingTextPath(const std::string& out) { return absl::StrCat(out, "/", kTextFile); }

@@ -26,20 +26,20 @@ constexpr char kOffloadJob[] =
 
 constexpr RuledField kRuledFields[] = {
     {"compute", "name a JOB that trains a model"},
-    {"cluster.workers", "the experiment is of one worker"},
-    {"cluster.virtual_workers", "the experiment is of one worker"},
+    {"cluster.workers", "the experiment uses one worker"},
+    {"cluster.virtual_workers", "the experiment uses one worker"},
     {"cluster.servers", "use --servers"},
     {"train.steps", "use --warm-up and --steps"},
-    {"train.eval_interval", "steps are measured without evaluations between them"},
-    {"trace.", "the measured steps are traced"},
-    {"optimizer.clip", "use --cases: what is clipped decides what an update waits for"},
-    {"optimizer.clip_norm", "nothing is clipped in any case, so that weights are the same"},
-    {"sync.", "the experiment is of BSP"},
-    {"placement.kind", "the experiment is of servers"},
-    {"exchange", "the experiment is of servers"},
-    {"comm.push_codec", "gradients go as they are: weights are the same in all cases"},
-    {"comm.push_codec.", "gradients go as they are: weights are the same in all cases"},
-    {"comm.pull_format", "weights go as what the model computes in"},
+    {"train.eval_interval", "the experiment measures steps without evaluations between them"},
+    {"trace.", "the experiment traces the measured steps"},
+    {"optimizer.clip", "use --cases: clipping decides what an update waits for"},
+    {"optimizer.clip_norm", "no case clips gradients, so that weights are the same in all cases"},
+    {"sync.", "the experiment uses BSP"},
+    {"placement.kind", "the experiment compares with servers"},
+    {"exchange", "the experiment compares with servers"},
+    {"comm.push_codec", "gradients are not encoded, so that weights are the same in all cases"},
+    {"comm.push_codec.", "gradients are not encoded, so that weights are the same in all cases"},
+    {"comm.pull_format", "weights are pulled in the format that the model computes in"},
     {"comm.scheduler", "use --cases"},
 };
 
@@ -69,7 +69,7 @@ absl::StatusOr<OffloadPlan> PlanOffload(const OffloadArguments& a, const CpuBudg
   ASSIGN_OR_RETURN(plan.cases, ParseList("--cases", a.cases, &ParseOffloadKind));
   if (a.job_file.empty()) {
     plan.training = {.job_text = kOffloadJob,
-                     .about = "A training of a small GPT on a made-up text."};
+                     .about = "Training of a small GPT on a made-up text."};
   } else {
     ASSIGN_OR_RETURN(plan.training, LoadExperimentTraining(a.job_file));
   }
@@ -81,7 +81,9 @@ absl::StatusOr<OffloadPlan> PlanOffload(const OffloadArguments& a, const CpuBudg
   ASSIGN_OR_RETURN(plan.config, parse());
   if (plan.config.compute() == JobConfig::REPLAY || plan.config.model().external()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(plan.training.FileName(), ": a training of a model of Tugboat's is needed"));
+        absl::StrCat(plan.training.FileName(),
+                     ": the experiment needs a job that trains tug's own model (no compute: "
+                     "REPLAY, no model.external)"));
   }
   plan.schedule = ScheduleOverrides(plan.config, uint64_t{a.warm_up} + a.steps);
   const std::string threads = ComputeThreads(a, host, plan.config.cluster());

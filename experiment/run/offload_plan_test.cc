@@ -89,7 +89,7 @@ TEST(OffloadPlan, RefusesWhatTheReportSaysIsOtherwise) {
   EXPECT_THAT(refused({.servers = 0}), HasSubstr("--servers 0"));
   EXPECT_THAT(refused({.overrides = {"optimizer.clip=OFF"}}), HasSubstr("--cases"));
   EXPECT_THAT(refused({.overrides = {"comm.scheduler=FIFO"}}), HasSubstr("--cases"));
-  EXPECT_THAT(refused({.overrides = {"comm.push_codec.int8={}"}}), HasSubstr("as they are"));
+  EXPECT_THAT(refused({.overrides = {"comm.push_codec.int8={}"}}), HasSubstr("not encoded"));
   EXPECT_THAT(refused({.overrides = {"comm.pull_format=INT8"}}), HasSubstr("computes in"));
   EXPECT_THAT(refused({.overrides = {"compute=REPLAY"}}), HasSubstr("compute"));
 }

@@ -58,7 +58,7 @@ struct Axis {
 template <typename XOf>
 CurvePanel PanelOf(const Points& points, const std::string& title, const Axis& axis, CostAt cost_at,
                    const ExchangePoint& fixed, const XOf& x_of) {
-  CurvePanel panel{title, axis.name, "ms a step", {}};
+  CurvePanel panel{title, axis.name, "ms per step", {}};
   for (const ExchangePoint* of : FirstOfEach(points)) {
     Curve curve{of->name, ColorOf(*of), {}, {}, {}};
     for (const double x : axis.xs) {
@@ -91,7 +91,7 @@ CurvePanel SizePanel(const Points& points) {
   }
   return PanelOf(
       points, absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"),
-      {"MB of a model", sizes, kMb},
+      {"model size, MB", sizes, kMb},
       [](const ExchangePoint& of, double bytes, const ExchangePoint& one) {
         return CostOfExchange(of.exchange, one.workers, bytes, *one.link_cost);
       },
@@ -137,7 +137,7 @@ std::string HostBars(const ExchangePoint& point, double scale, double top) {
     const double bytes = point.hosts[host].sends;
     const bool alone = point.exchange.HasServerAlone(static_cast<uint32_t>(host), point.workers);
     svg += SvgBar(kLeft, y, bytes * scale, kHostBar, alone ? "var(--busy)" : ColorOf(point),
-                  absl::StrFormat("host %d, %s: %.2f MB a step", host + 1,
+                  absl::StrFormat("host %d, %s: %.2f MB per step", host + 1,
                                   alone ? "a server" : "a worker", bytes * kMb));
     longest = std::max(longest, bytes);
     y += kHostBar + kHostGap;
@@ -198,7 +198,7 @@ std::string StepTimesSvg(const std::vector<ExchangePoint>& points) {
                     absl::StrCat(bar.name, ": ", SpreadText(point->step_ms, 1), " ms")}};
       bars.push_back(std::move(bar));
     }
-    svg += BarGroupSvg(group.front()->group, bars, "ms a step", top);
+    svg += BarGroupSvg(group.front()->group, bars, "ms per step", top);
   }
   return svg.empty() ? "" : SvgPicture(top, svg);
 }
@@ -247,7 +247,7 @@ std::string HostBytesSvg(const std::vector<ExchangePoint>& points) {
     svg += SvgLine(x, kGroupTitle - 2, x, top, "grid");
     svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
   }
-  svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", "MB sent in a step");
+  svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", "MB sent per step");
   return SvgPicture(top + kAxis, svg + bars);
 }
 

@@ -81,7 +81,7 @@ Table MemoryTable(const std::vector<ExchangePoint>& points) {
 
 std::string StepFinding(const ExchangePoint& point) {
   std::string text =
-      absl::StrCat(point.name, " takes ", SpreadText(point.step_ms, 1), " ms a step");
+      absl::StrCat(point.name, " takes ", SpreadText(point.step_ms, 1), " ms per step");
   if (point.cost.has_value()) {
     absl::StrAppendFormat(&text, " (alpha-beta: %.1f ms, overlapped %.1f)",
                           point.cost->seconds * 1e3, point.cost->overlapped_seconds * 1e3);
@@ -113,7 +113,8 @@ std::string MemoryFinding(const std::vector<ExchangePoint>& points) {
   }
   if (least == most) return "";
   return absl::StrFormat(
-      "memory of a worker with the server beside it: least with %s, %.2f MB; most with %s, %.2f MB",
+      "memory of a worker and the server on its host: lowest with %s, %.2f MB; highest with %s, "
+      "%.2f MB",
       least->name, *least->HeldOnHost() * kMb, most->name, *most->HeldOnHost() * kMb);
 }
 
@@ -132,34 +133,33 @@ std::string StepTimeText(const std::vector<ExchangePoint>& points) {
     return measured;
   }
   return measured +
-         " Full line, and the first figure behind it: the alpha-beta model, without computing, one "
-         "phase after the other (push, then pull; reduce-scatter, then all-gather). Dashed line, "
-         "and the second: the same where they overlap, so that links are busy both ways at once.";
+         " Full line and the first number after alpha-beta: the alpha-beta model without "
+         "computing, one phase after the other (push, then pull; reduce-scatter, then all-gather). "
+         "Dashed line and the second number: the same with overlapping phases, so that links are "
+         "busy in both directions at once.";
 }
 
 std::string Pictures(const std::vector<ExchangePoint>& points) {
   return absl::StrCat(
       FigureHtml("Ways to exchange", StepTimeText(points), StepTimesSvg(points)),
-      FigureHtml(
-          "The alpha-beta model",
-          "Lines: the model's step, computing not counted; dashed: push and pull overlap. "
-          "Dots: measured, medians of the repeats. Both axes are logarithmic. Lines that lie "
-          "on one another are named one under another.",
-          AlphaBetaSvg(points)),
+      FigureHtml("The alpha-beta model",
+                 "Lines: the model's step time without computing; dashed: push and pull overlap. "
+                 "Dots: measured, medians of the repeats. Both axes are logarithmic. The names of "
+                 "lines that coincide are stacked.",
+                 AlphaBetaSvg(points)),
       FigureHtml("Bytes of each host",
-                 absl::StrCat("What each host sent over its link in a step of the first repeat: a "
-                              "bar for each host, ",
+                 absl::StrCat("Bytes that each host sent over its link per step of the first "
+                              "repeat, one bar per host: ",
                               Swatch("background:var(--busy)"),
-                              "of a server alone, in the case's colour of a worker (and the "
-                              "server beside it). All headers are counted, and the first weights. "
-                              "Dashed: the formula's busiest host, payload alone."),
+                              "a server alone; in the colour of the case: a worker (with the "
+                              "server on its host, if any). Includes all headers and the first "
+                              "weights. Dashed: the busiest host by formula, payload only."),
                  HostBytesSvg(points)),
       FigureHtml("Memory",
                  absl::StrCat(MemoryLegend(),
-                              "<br/>What the worker, and the server, that holds most holds for "
-                              "training, the most of each kind at a time, in the first repeat; "
-                              "activations are not among them. Dashed: the documented formulas of "
-                              "workers and servers."),
+                              "<br/>Training memory of the worker and the server that hold most, "
+                              "peak of each kind, in the first repeat, without activations. "
+                              "Dashed: the documented formulas of workers and servers."),
                  MemorySvg(points)));
 }
 
@@ -171,23 +171,23 @@ std::string TablesHtml(const std::vector<ExchangePoint>& points) {
       return point.link_cost.has_value();
     });
     absl::StrAppend(
-        &html, "<h3>Beside the alpha-beta model</h3>\n<p>",
-        absl::StrFormat("A message of n bytes takes alpha + n beta: alpha is %g us, beta that of "
-                        "the link's TCP payload. ",
+        &html, "<h3>Compared with the alpha-beta model</h3>\n<p>",
+        absl::StrFormat("A message of n bytes takes alpha + n beta: alpha is %g us, beta is the "
+                        "time per byte of TCP payload on the link. ",
                         link->link_cost->alpha * 1e6),
-        "Alpha-beta: one phase after the other; overlapped: links busy both ways at once; x: "
-        "measured over it. Busiest link: of all hosts, in its busier direction, headers included; "
-        "by formula: payload.</p>\n",
+        "Alpha-beta: one phase after the other; overlapped: links busy in both directions at once; "
+        "x: measured divided by the model. Busiest link: of all hosts, in its busier direction, "
+        "headers included; by formula: payload only.</p>\n",
         TableHtml(model, GroupsBegin(model)));
   }
   if (memory.size() > 1) {
-    absl::StrAppend(
-        &html,
-        "<h3>Memory</h3>\n<p>MB, of the worker and the server that hold most. Lectures: of a "
-        "worker with the server beside it, FP32: 16 Psi, 8 Psi + 8 Psi / N, 4 Psi + 12 Psi / N, "
-        "16 Psi / N; of a parameter server's worker alone 8 Psi. Each case with the first "
-        "values of the other axes.</p>\n",
-        TableHtml(memory, {}));
+    absl::StrAppend(&html,
+                    "<h3>Memory</h3>\n"
+                    "<p>MB, for the worker and the server that hold most. Lectures: for a worker "
+                    "and the server on its host, FP32: 16 Psi, 8 Psi + 8 Psi / N, 4 Psi + 12 Psi / "
+                    "N, 16 Psi / N; for a parameter server's worker alone 8 Psi. Each case with "
+                    "the first values of the other axes.</p>\n",
+                    TableHtml(memory, {}));
   }
   return html;
 }
@@ -207,7 +207,7 @@ std::string ExchangeSectionMarkdown(const ExperimentResults& results) {
   std::string text = "## Which way to exchange is fastest?\n\n";
   for (const std::string& finding : Findings(points)) absl::StrAppend(&text, "- ", finding, "\n");
   if (const Table model = ModelTable(points); model.size() > 1) {
-    absl::StrAppend(&text, "\n### Beside the alpha-beta model\n\n", MarkdownTable(model));
+    absl::StrAppend(&text, "\n### Compared with the alpha-beta model\n\n", MarkdownTable(model));
   }
   if (const Table memory = MemoryTable(points); memory.size() > 1) {
     absl::StrAppend(&text, "\n### Memory\n\n", MarkdownTable(memory));

@@ -30,30 +30,31 @@ std::string Picture(const OffloadResults& results) {
     if (!run.error.empty()) continue;
     devices.push_back(
         {run.row().name,
-         absl::StrFormat("%.1f ms a step, on %s", run.StepSeconds() * 1e3, run.device),
+         absl::StrFormat("%.1f ms per step, on %s", run.StepSeconds() * 1e3, run.device),
          &run.timeline});
   }
   return FigureHtml(
       "Utilisation over time",
-      absl::StrCat("The part of each window of time in which the device is at work; dashed: the "
-                   "mean over all measured steps. Beneath: what it is at, and what it stands still "
-                   "for. Lines across are ends of steps.<br/>",
+      absl::StrCat("Share of each window of time in which the device is busy; dashed: mean over "
+                   "all measured steps. Below: what the device computes, and what it waits for "
+                   "when idle. Vertical lines are ends of steps.<br/>",
                    UtilisationLegend()),
       UtilisationSvg(devices, kDrawnSteps));
 }
 
 std::string Failed(const OffloadResults& results) {
   const std::vector<std::string> failures = OffloadFailures(results);
-  return failures.empty() ? "" : "<h2>What failed</h2>\n" + ListHtml(failures);
+  return failures.empty() ? "" : "<h2>Failed cases</h2>\n" + ListHtml(failures);
 }
 
 std::string CasesHtml(const OffloadResults& results) {
   return absl::StrCat(
-      "<h2>All figures</h2>\n<p>Medians over the measured steps, the device's: from the end of its "
-      "work on one step to the end of its work on the next. BP bubble: it stands still after the "
-      "backward pass, until servers have made the last weights of the step or the next forward "
-      "pass begins. FP bubble: it stands still for weights from there on, to the last forward "
-      "pass. Exposed: the worker's waiting for weights, to its steps. Loss: of the last "
+      "<h2>All figures</h2>\n"
+      "<p>Medians over the measured steps of the device, each from the end of its work on one step "
+      "to the end of its work on the next. BP bubble: the device is idle after the backward pass, "
+      "until servers have made the last weights of the step or the next forward pass begins. FP "
+      "bubble: from then on, the device is idle waiting for weights, up to the last forward pass. "
+      "Exposed: share of the worker's step time spent waiting for weights. Loss: of the last "
       "step.</p>\n",
       TableHtml(OffloadTable(results), {}));
 }
@@ -61,17 +62,16 @@ std::string CasesHtml(const OffloadResults& results) {
 }  // namespace
 
 std::string OffloadReportHtml(const OffloadResults& results) {
-  return absl::StrCat(
-      PageBegin("Optimizer state off the device"),
-      "<p class=\"note\">ZeRO-Offload (Ren et al. 2021): one model and batch, with weights and "
-      "AdamW's state on the device, with both in servers' memory on the host, and with the two "
-      "bubbles of that hidden.</p>\n",
-      SettingsHtml(results.settings, results.command), Cases(),
-      results.runs.empty()
-          ? "<p>Nothing has been measured yet.</p>\n"
-          : absl::StrCat("<h2>What it costs</h2>\n", ListHtml(OffloadFindings(results)),
-                         Picture(results), Failed(results), CasesHtml(results)),
-      PageEnd());
+  return absl::StrCat(PageBegin("Optimizer state off the device"),
+                      "<p class=\"note\">ZeRO-Offload (Ren et al. 2021): one model and batch; with "
+                      "weights and AdamW's state on the device, with both in the memory of servers "
+                      "on the host, and the same with its two bubbles hidden.</p>\n",
+                      SettingsHtml(results.settings, results.command), Cases(),
+                      results.runs.empty()
+                          ? "<p>Nothing has been measured yet.</p>\n"
+                          : absl::StrCat("<h2>Costs</h2>\n", ListHtml(OffloadFindings(results)),
+                                         Picture(results), Failed(results), CasesHtml(results)),
+                      PageEnd());
 }
 
 }  // namespace tug

@@ -55,7 +55,7 @@ TEST(OffloadReport, IsOneWellFormedPageThatFetchesNothing) {
   ExpectWellFormed(page);
   EXPECT_THAT(page, AllOf(HasSubstr("Utilisation over time"), HasSubstr("jo&lt;b"),
                           HasSubstr("&lt;a device&gt;"), HasSubstr("said &lt;no&gt;"),
-                          HasSubstr("What failed"), HasSubstr("step 2, BP bubble, 20.00 ms"),
+                          HasSubstr("Failed cases"), HasSubstr("step 2, BP bubble, 20.00 ms"),
                           HasSubstr("step 2, FP bubble, 10.00 ms"), HasSubstr("mean 50.0%")));
   const std::string plain =
       absl::StrReplaceAll(page, {{"xmlns=\"http://www.w3.org/2000/svg\"", ""}});
@@ -73,8 +73,8 @@ TEST(OffloadReport, TableHasALineForEachCase) {
                                     "20.0", "10.0", "0.0", "50.0%", "12.00", "3.250000"));
   EXPECT_THAT(OffloadMarkdown(Sample()),
               AllOf(HasSubstr("BP bubble 20.0 ms, FP bubble 10.0 ms"),
-                    HasSubstr("3.0 ms in place of 30.0 ms"),
-                    HasSubstr("overlapped takes 1.10 times plain's step, with 4.00 MB")));
+                    HasSubstr("3.0 ms instead of 30.0 ms"),
+                    HasSubstr("overlapped: a step takes 1.10 times that of plain, with 4.00 MB")));
 }
 
 TEST(OffloadResults, ComparesWhatWasComputedOnOneDeviceOnly) {
@@ -87,11 +87,11 @@ TEST(OffloadResults, ComparesWhatWasComputedOnOneDeviceOnly) {
   results.runs.push_back(job);
   const OffloadRun on_cpu{.kind = OffloadKind::kOverlapped};
   EXPECT_THAT(std::string(CheckSameDevice(results, on_cpu).message()),
-              HasSubstr("of the CPU, those of offload of a GPU"));
+              HasSubstr("it ran on the CPU, but offload ran on a GPU"));
   results.runs[0] = {.kind = OffloadKind::kPlain};
   EXPECT_TRUE(CheckSameDevice(results, on_cpu).ok());
   EXPECT_THAT(std::string(CheckSameDevice(results, job).message()),
-              HasSubstr("of a GPU, those of plain of the CPU"));
+              HasSubstr("it ran on a GPU, but plain ran on the CPU"));
 }
 
 TEST(OffloadReport, JsonHasStepsAndPasses) {

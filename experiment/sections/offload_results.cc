@@ -21,11 +21,11 @@ constexpr uint64_t kFileLimitBytes = uint64_t{1} << 30;
 constexpr std::array<OffloadKindRow, 3> kKinds = {{
     {OffloadKind::kPlain, "plain", "weights and AdamW's state on the device, no servers"},
     {OffloadKind::kOffload, "offload",
-     "servers in the host's memory; updates wait for the whole backward pass, weights come back in "
-     "the order in which gradients left"},
+     "servers in the host's memory; updates wait for the whole backward pass, weights return in "
+     "the order in which gradients were sent"},
     {OffloadKind::kOverlapped, "overlapped",
-     "servers in the host's memory; a segment is updated as soon as its gradient is there, and "
-     "comes back by how soon it is needed"},
+     "servers in the host's memory; a segment is updated as soon as its gradient arrives, weights "
+     "return in the order in which they are needed"},
 }};
 
 double MedianOf(const std::vector<DeviceStep>& steps, double DeviceStep::*member) {
@@ -64,7 +64,7 @@ absl::StatusOr<OffloadKind> ParseOffloadKind(const std::string& text) {
     if (text == row.name) return row.kind;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--cases ", text, ": there are plain, offload and overlapped"));
+      absl::StrCat("--cases ", text, " is unknown: use plain, offload or overlapped"));
 }
 
 double OffloadRun::StepSeconds() const {
@@ -112,8 +112,8 @@ absl::Status CheckSameDevice(const OffloadResults& results, const OffloadRun& ru
     if (other == nullptr) continue;
     if (other->timeline.on_gpu == run.timeline.on_gpu) return absl::OkStatus();
     const auto of = [](const OffloadRun& r) { return r.timeline.on_gpu ? "a GPU" : "the CPU"; };
-    return absl::FailedPreconditionError(absl::StrCat("its times are of ", of(run), ", those of ",
-                                                      other->row().name, " of ", of(*other),
+    return absl::FailedPreconditionError(absl::StrCat("it ran on ", of(run), ", but ",
+                                                      other->row().name, " ran on ", of(*other),
                                                       ": set device to CUDA or CPU"));
   }
   return absl::OkStatus();
@@ -125,7 +125,7 @@ absl::StatusOr<OffloadRun> ReadPlainRun(const std::string& path) {
     return PlainRunOf(Json::parse(text));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not what tug bench training wrote: ", error.what()));
+        absl::StrCat(path, " was not written by tug bench training: ", error.what()));
   }
 }
 

@@ -74,7 +74,7 @@ double BubbleSeconds(const OffloadRun& run) {
 }  // namespace
 
 TextTable OffloadTable(const OffloadResults& results) {
-  TextTable table = {{"case", "step, ms (range)", "of plain", "tokens/s", "utilisation",
+  TextTable table = {{"case", "step, ms (range)", "vs plain", "tokens/s", "utilisation",
                       "BP bubble, ms", "FP bubble, ms", "other idle, ms", "exposed",
                       "weights, Adam: MB", "loss"}};
   for (const OffloadRun& run : results.runs) {
@@ -96,26 +96,26 @@ std::vector<std::string> OffloadFindings(const OffloadResults& results) {
   const OffloadRun* offload = results.Find(OffloadKind::kOffload);
   const OffloadRun* overlapped = results.Find(OffloadKind::kOverlapped);
   if (offload != nullptr) {
-    findings.push_back(absl::StrFormat(
-        "offload: of a step of %.1f ms the device stands still for %.1f ms: BP bubble %.1f ms, FP "
-        "bubble %.1f ms; it is at work for %s of the time",
-        offload->StepSeconds() * 1e3, BubbleSeconds(*offload) * 1e3,
-        offload->BpBubbleSeconds() * 1e3, offload->FpBubbleSeconds() * 1e3,
-        PercentText(Utilisation(offload->steps))));
+    findings.push_back(
+        absl::StrFormat("offload: in a step of %.1f ms the device is idle for %.1f ms: BP bubble "
+                        "%.1f ms, FP bubble %.1f ms; its utilisation is %s",
+                        offload->StepSeconds() * 1e3, BubbleSeconds(*offload) * 1e3,
+                        offload->BpBubbleSeconds() * 1e3, offload->FpBubbleSeconds() * 1e3,
+                        PercentText(Utilisation(offload->steps))));
   }
   if (offload != nullptr && overlapped != nullptr) {
     findings.push_back(absl::StrFormat(
-        "overlapped: both bubbles together are %.1f ms in place of %.1f ms; a step takes %.1f ms, "
-        "%.2f of offload's",
+        "overlapped: both bubbles together are %.1f ms instead of %.1f ms; a step takes %.1f ms, "
+        "%.2f times that of offload",
         BubbleSeconds(*overlapped) * 1e3, BubbleSeconds(*offload) * 1e3,
         overlapped->StepSeconds() * 1e3, overlapped->StepSeconds() / offload->StepSeconds()));
   }
   if (plain != nullptr && overlapped != nullptr) {
-    findings.push_back(absl::StrFormat(
-        "overlapped takes %.2f times plain's step, with %.2f MB of weights and Adam's state on "
-        "the device in place of %.2f MB",
-        *results.OfPlain(*overlapped), overlapped->state_bytes.value_or(0) * 1e-6,
-        plain->state_bytes.value_or(0) * 1e-6));
+    findings.push_back(
+        absl::StrFormat("overlapped: a step takes %.2f times that of plain, with %.2f MB of "
+                        "weights and Adam's state on the device instead of %.2f MB",
+                        *results.OfPlain(*overlapped), overlapped->state_bytes.value_or(0) * 1e-6,
+                        plain->state_bytes.value_or(0) * 1e-6));
   }
   return findings;
 }

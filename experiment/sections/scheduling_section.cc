@@ -139,13 +139,13 @@ std::string OrderFinding(const std::string& order, const std::vector<OrderGroup>
   if (!speed_ups.empty()) {
     parts.push_back(absl::StrCat(RangeText(speed_ups), " times as fast as FIFO"));
   }
-  if (speed_ups.size() > 1) absl::StrAppend(&parts.back(), ", most with ", where);
+  if (speed_ups.size() > 1) absl::StrAppend(&parts.back(), ", highest with ", where);
   if (speed_ups.size() > 1 && repeated) {
     parts.push_back(
-        absl::StrFormat("all of the interval is above %.3f in %d of %d cases, below %.3f in %d",
+        absl::StrFormat("the whole interval is above %.3f in %d of %d cases, below %.3f in %d",
                         1 + kNoDifference, faster, speed_ups.size(), 1 - kNoDifference, slower));
   }
-  if (!over_bounds.empty()) parts.push_back(RangeText(over_bounds) + " of the lower bound");
+  if (!over_bounds.empty()) parts.push_back(RangeText(over_bounds) + " times the lower bound");
   return parts.empty() ? "" : absl::StrCat(order, ": ", absl::StrJoin(parts, "; "));
 }
 
@@ -165,15 +165,15 @@ std::string PredictionFinding(const std::vector<OrderGroup>& groups) {
   if (off.empty()) return "";
   const size_t count = off.size();
   return absl::StrFormat(
-      "Simulated step times are off by %s in the median of %d cases, by %s at "
+      "Simulated step times differ from measured ones by %s in the median of %d cases, by %s at "
       "most (%s)",
       PercentText(Median(std::move(off))), count, PercentText(most), where);
 }
 
 // Replaces missing bounds and predictions.
 std::string NoBoundText() {
-  return "There is no lower bound and no prediction: both are of a testbed with a host for each "
-         "node (place.testbed), without comm.impair, and of BSP by push and pull.";
+  return "There is no lower bound and no prediction: both need a testbed with one host per node "
+         "(place.testbed), no comm.impair, and BSP with push and pull.";
 }
 
 bool AnyBound(const std::vector<OrderGroup>& groups) {
@@ -182,13 +182,12 @@ bool AnyBound(const std::vector<OrderGroup>& groups) {
 }
 
 std::string MeaningText(const ExperimentResults& results) {
-  return absl::StrCat(
-      "Steps are means over the workers, the median of a run; figures ",
-      SpreadMeaning(results.plan.repeats),
-      ". Exposed: of a step, waiting for weights. Overlap: part of the time of pushes and pulls "
-      "that computing hides. Speed-up: FIFO's step time over the order's, repeat by repeat. Bound: "
-      "no schedule is faster; simulated: what simulate/schedule/scheduling.h says of the same "
-      "job.");
+  return absl::StrCat("Step times are means over the workers, median over a run; figures are ",
+                      SpreadMeaning(results.plan.repeats),
+                      ". Exposed: time per step waiting for weights. Overlap: share of the time of "
+                      "pushes and pulls hidden by computing. Speed-up: step time with FIFO divided "
+                      "by that with this order, repeat by repeat. Bound: no schedule is faster. "
+                      "Simulated: prediction of simulate/schedule/scheduling.h for the same job.");
 }
 
 std::string LoadText(const ExperimentResults& results, const OrderGroup& group) {
@@ -198,7 +197,7 @@ std::string LoadText(const ExperimentResults& results, const OrderGroup& group) 
     const LinkLoad load = LinkLoadOf(course->config, results.plan.cases[order.number].place);
     const CommConfig& comm = course->config.comm();
     std::string text = absl::StrFormat(
-        "%d blocks, %.2f MB (sizes x %.4g), %s ms of computing a step (times x %.4g)",
+        "%d blocks, %.2f MB (sizes x %.4g), %s ms of computing per step (times x %.4g)",
         BlockNamesOf(course->config).size(), load.model_bytes * 1e-6,
         course->config.replay().size_scale(), Milliseconds(load.compute_seconds * 1e3),
         course->config.replay().time_scale());
@@ -209,7 +208,7 @@ std::string LoadText(const ExperimentResults& results, const OrderGroup& group) 
           *load.transfer_seconds / load.compute_seconds);
     }
     return absl::StrFormat(
-        "%s. Sizes with %s: segments of %d elements, partitions of %s, credit of %s, of pulls %s.",
+        "%s. Sizes with %s: segments of %d elements, partitions of %s, credit of %s, for pulls %s.",
         text, order.order, comm.segment_elements(), ByteSizeText(comm.partition_bytes()),
         ByteSizeText(comm.credit_bytes()), ByteSizeText(comm.pull_credit_bytes()));
   }
@@ -252,13 +251,14 @@ std::string Legend() {
     absl::StrAppend(&ramp, i == 0 ? "" : ", ", BlockColor(i, kShades, true));
   }
   return absl::StrCat(
-      "<h3>Timelines</h3>\n<p>One worker in the first repeat, from the beginning of a backward "
-      "pass to the end of the forward pass that needs what came of it. Colour is the block: ",
+      "<h3>Timelines</h3>\n"
+      "<p>One worker in the first repeat, from the beginning of a backward pass to the end of the "
+      "forward pass that uses the updated weights. The colour is the block: ",
       Swatch(absl::StrCat("width:96px;background:linear-gradient(to right, ", ramp, ")")),
       "from the first, which is needed first, to the last. Light is forward, dark is backward. ",
       WaitSwatch(),
-      "waits for weights: exposed communication. Push and pull are drawn by arrival: a partition "
-      "from when the one before it had arrived. ",
+      "waiting for weights: exposed communication. Push and pull are drawn by arrival: a partition "
+      "begins when the previous one has arrived. ",
       BoundSwatch(), "the lower bound.</p>\n");
 }
 
@@ -279,7 +279,7 @@ std::string BarsSvg(const ExperimentResults& results, const std::vector<OrderGro
                       label});
       if (bound.has_value()) bars.back().marks.push_back({*bound});
     }
-    svg += BarGroupSvg(group.title, bars, "ms a step", top);
+    svg += BarGroupSvg(group.title, bars, "ms per step", top);
   }
   return svg.empty() ? "" : SvgPicture(top, svg);
 }

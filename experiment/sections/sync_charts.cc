@@ -79,7 +79,7 @@ std::string WorkerBar(const WorkerTimes& times, double left, double top, double 
                 part("computes", times.compute_seconds));
   x += times.compute_seconds * scale;
   svg += SvgBar(x, top, times.straggle_seconds * scale, kWorkerBar, "var(--slow)",
-                part("is made slow for", times.straggle_seconds));
+                part("is slowed down for", times.straggle_seconds));
   const double waits = times.wait_seconds * scale;
   return svg + SvgWaitBar(left + width - waits, top, waits, kWorkerBar,
                           part("waits for weights", times.wait_seconds));
@@ -113,7 +113,7 @@ std::string Histogram(const RunFigures& figures, size_t entries, const std::stri
     svg += SvgText(x + step / 2, top + kHistogram + 14, "middle", "small", absl::StrCat(i));
   }
   return svg + SvgText(left + width - 6, top + 14, "end", "small",
-                       absl::StrFormat("mean %.1f, most %d", MeanStaleness(figures),
+                       absl::StrFormat("mean %.1f, max %d", MeanStaleness(figures),
                                        MostStaleness(figures)));
 }
 
@@ -172,7 +172,7 @@ std::string SpeedBarsSvg(const SyncPart& part) {
     axis += SvgLine(x, 0, x, top, "grid");
     axis += SvgText(x, top + 16, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
   }
-  axis += SvgText(kLeft + most * scale, top + 32, "end", "small", "batches a second");
+  axis += SvgText(kLeft + most * scale, top + 32, "end", "small", "batches per second");
   return SvgPicture(top + kAxis, axis + svg);
 }
 

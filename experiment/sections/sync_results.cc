@@ -73,9 +73,8 @@ std::string AboutReplay(const SyncPart& part) {
     if (one.first_repeat == nullptr) continue;
     const ReplayProfile& profile = one.first_repeat->config.replay().resolved_profile();
     return absl::StrFormat(
-        "A replay of %s: workers sleep through its times, %.4g ms of computing a step, so that "
-        "they "
-        "do not disturb one another, and exchange real bytes (%.2f MB a model).",
+        "A replay of %s: workers sleep instead of computing, %.4g ms per step, so that they do not "
+        "disturb one another, and exchange real bytes (a model of %.2f MB).",
         profile.name(), ReplayForwardMs(profile) + ReplayBackwardMs(profile),
         static_cast<double>(ReplayParameters(profile)) * sizeof(float) * 1e-6);
   }
@@ -111,9 +110,9 @@ std::string AboutStraggler(const SyncPart& part, const std::string& straggler) {
 
 std::string AboutPart(const SyncPart& part) {
   std::string about = part.replay ? AboutReplay(part)
-                                  : "A training. Workers that share cores are slow together: one "
-                                    "that is made slow leaves its part to the others. Compare "
-                                    "losses here, and speeds in a replay.";
+                                  : "A training run. Workers that share cores affect each other's "
+                                    "speed: a slowed worker leaves its share of the cores to the "
+                                    "others. Compare losses here, and speeds in a replay.";
   const ClusterConfig& cluster = part.cases.front().config->cluster();
   absl::StrAppendFormat(&about, " Workers: %d, virtual workers: %d, servers: %d.",
                         cluster.workers(), cluster.virtual_workers(), cluster.servers());
@@ -214,7 +213,7 @@ std::optional<std::string> PersistentFinding(const SyncCase& one) {
       if (!kept.empty()) parts.push_back(kept);
   }
   if (parts.empty()) return std::nullopt;
-  return absl::StrCat(one.mode, " beside a worker ", absl::StrFormat("%g", one.slowdown()),
+  return absl::StrCat(one.mode, " with a worker ", absl::StrFormat("%g", one.slowdown()),
                       " times as slow: ", absl::StrJoin(parts, ", "));
 }
 
@@ -234,11 +233,11 @@ std::optional<std::string> LossFinding(const SyncCase& one) {
     if (difference.count > 1) {
       absl::StrAppendFormat(&text, " [%+.4f, %+.4f]", difference.low, difference.high);
     }
-    parts.push_back(text + " against undisturbed bsp");
+    parts.push_back(text + " compared with undisturbed bsp");
   }
   if (one.without_loss > 0) {
     parts.push_back(absl::StrCat(one.without_loss, one.without_loss == 1 ? " run" : " runs",
-                                 " without a final loss that is finite"));
+                                 " without a finite final loss"));
   }
   if (parts.empty()) return std::nullopt;
   return absl::StrCat(one.mode, ", stragglers: ", one.straggler, ": ", absl::StrJoin(parts, "; "));
@@ -317,12 +316,12 @@ std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {
 
 std::vector<std::vector<std::string>> SyncTable(const SyncPart& part) {
   std::vector<std::vector<std::string>> table = {
-      {"straggler", "mode", "batches/s", "of bsp", "of itself"}};
+      {"straggler", "mode", "batches/s", "vs bsp", "vs undisturbed"}};
   const auto head = [&](std::initializer_list<const char*> names) {
     table[0].insert(table[0].end(), names.begin(), names.end());
   };
   if (part.replay) head({"bound", "of the straggler's pace, %"});
-  head({"updates/s", "waits, %", "most waits, %", "staleness", "most"});
+  head({"updates/s", "waiting, %", "max waiting, %", "staleness", "max"});
   if (!part.replay) head({"samples", "seconds", "final loss"});
   for (const std::string& straggler : part.Stragglers()) {
     for (const SyncCase& one : part.cases) {

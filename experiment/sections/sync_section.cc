@@ -22,14 +22,13 @@ constexpr size_t kDrawnSlowSteps = 3;  // steps of the slowest worker that timel
 std::string Speed(const SyncPart& part, size_t repeats) {
   std::string text = "Batches (";
   if (part.batch_samples > 0) absl::StrAppend(&text, part.batch_samples, " samples, ");
-  text += "a step of all virtual workers) a second";
+  text += "one step of all virtual workers) per second";
   const std::string interval = IntervalMeaning(repeats);
   absl::StrAppend(&text,
-                  interval.empty() ? "." : ": medians, with lines across them " + interval + ".");
+                  interval.empty() ? "." : ": medians; lines across them show " + interval + ".");
   if (part.replay) {
     absl::StrAppend(&text, " ", BoundSwatch(),
-                    "the most that a mode can keep of its undisturbed speed beside the slow "
-                    "worker.");
+                    "upper bound of the speed that a mode can keep with the slow worker.");
   }
   return FigureHtml("Speed", text, SpeedBarsSvg(part));
 }
@@ -50,37 +49,38 @@ std::string Timelines(const SyncPart& part) {
     if (slow != nullptr && !beside_slow(one)) continue;
     std::string note = one->straggler;
     if (one->batches.has_value()) {
-      absl::StrAppendFormat(&note, ", %.2f batches a second", one->batches->median);
+      absl::StrAppendFormat(&note, ", %.2f batches per second", one->batches->median);
     }
     if (one->of_bsp.has_value()) {
       absl::StrAppendFormat(&note, ", %.2f of undisturbed bsp", one->of_bsp->median);
     }
     drawn.push_back({one->mode, note, &one->first_repeat->timeline});
   }
-  const std::string who =
-      slow == nullptr ? "the slowest worker"
-                      : absl::StrFormat("a worker that is %g times as slow as the others %s",
-                                        slow->slowdown(), Swatch("background:var(--slow)"));
+  const std::string who = slow == nullptr
+                              ? "the slowest worker"
+                              : absl::StrFormat("a worker %g times as slow as the others %s",
+                                                slow->slowdown(), Swatch("background:var(--slow)"));
   std::optional<uint32_t> marked;
   if (slow != nullptr) marked = slow->config->straggler().virtual_worker();
-  return FigureHtml("Who waits where",
+  return FigureHtml("Steps and waits of each worker",
                     absl::StrCat("The first ", kDrawnSlowSteps, " steps of ", who,
-                                 " and what they do meanwhile, in the first repeat. A box is a "
-                                 "step, with its number; ",
-                                 WaitSwatch(), "waits for weights."),
+                                 ", and the other workers during that time, in the first repeat. A "
+                                 "box is a step, with its number; ",
+                                 WaitSwatch(), "waiting for weights."),
                     WorkerTimelinesSvg(drawn, kDrawnSlowSteps, marked));
 }
 
 std::string PartTable(const SyncPart& part) {
   const std::vector<std::vector<std::string>> table = SyncTable(part);
   return absl::StrCat(
-      "<h3>All figures</h3>\n<p>Of bsp: speed over that of undisturbed bsp, repeat by repeat; of "
-      "itself: over that of the same mode undisturbed; ",
-      part.replay ? "bound: the most of that a mode can keep beside the slow worker; the "
-                    "straggler's pace: the speed if that worker never waited; "
+      "<h3>All figures</h3>\n"
+      "<p>Vs bsp: speed divided by that of undisturbed bsp, repeat by repeat; vs undisturbed: "
+      "divided by that of the same mode without stragglers; ",
+      part.replay ? "bound: upper bound of that with the slow worker; the straggler's pace: the "
+                    "speed if that worker never waited; "
                   : "",
-      "waits: part of the workers' time, and of the one that waited most. Staleness: mean and "
-      "most.</p>\n",
+      "waiting: share of the workers' time, and of the worker that waited most. Staleness: mean "
+      "and maximum.</p>\n",
       TableHtml(table, GroupsBegin(table)));
 }
 
@@ -90,16 +90,15 @@ std::string PartHtml(const SyncPart& part, size_t repeats) {
       ListHtml(SyncFindings(part)), Speed(part, repeats), Timelines(part),
       FigureHtml(
           "Time of each worker",
-          absl::StrCat("Virtual workers from top to bottom, the part of their time in steps that "
-                       "each ",
+          absl::StrCat("Virtual workers from top to bottom: share of the step time in which each ",
                        Swatch("background:var(--busy)"), "computes, ",
-                       Swatch("background:var(--slow)"), "is made slow, ", WaitSwatch(),
-                       "waits for weights. Of the first repeat."),
+                       Swatch("background:var(--slow)"), "is slowed down, ", WaitSwatch(),
+                       "waits for weights. First repeat."),
           WaitBarsSvg(part)),
       FigureHtml("Staleness",
-                 "How many updates of a segment there were between the weights that a gradient is "
-                 "of and its own update, as a part of all updates. Where an update waits for all, "
-                 "it is 0. Of the first repeat.",
+                 "Number of updates of a segment between the weights that a gradient was computed "
+                 "with and its own update, as a share of all updates. It is 0 where an update "
+                 "waits for all virtual workers. First repeat.",
                  StalenessSvg(part)),
       PartTable(part));
 }

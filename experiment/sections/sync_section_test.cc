@@ -132,7 +132,7 @@ TEST(SyncParts, CompareWithUndisturbedBspAndWithTheBoundOverTheRepeats) {
   EXPECT_EQ(part.batch_samples, 8u);
   EXPECT_THAT(part.about,
               AllOf(HasSubstr("A replay of late: "), HasSubstr("30 ms of computing"),
-                    HasSubstr("(4.00 MB a model)"), HasSubstr("servers: 1."),
+                    HasSubstr("(a model of 4.00 MB)"), HasSubstr("servers: 1."),
                     HasSubstr("slow: virtual worker 0 computes 4 times as long."),
                     HasSubstr("pauses: each virtual worker pauses in a step with probability 0.1, "
                               "1 ms on average")));
@@ -179,14 +179,15 @@ TEST(SyncParts, HaveNoBoundWhereAWorkerCarriesSeveral) {
 
 TEST(SyncFindings, SayWhatTheFiguresComeTo) {
   const ExperimentResults results = Sample(File(kReplay));
-  EXPECT_THAT(SyncFindings(SyncPartsOf(results).at(0)),
-              AllOf(Contains("bsp beside a worker 4 times as slow: 99.0% [98.0%, 100.0%] of the "
-                             "straggler's pace, 25.0% [25.0%, 25.0%] of its undisturbed speed"),
-                    Contains(AllOf(HasSubstr("asp beside"),
-                                   HasSubstr("100.0% [100.0%, 100.0%] of the bound 0.625"))),
-                    Contains(AllOf(HasSubstr("b<1>& beside"), HasSubstr("90.0% [90.0%, 90.0%] of "
-                                                                        "undisturbed bsp"))),
-                    Contains(HasSubstr("ssp(1) with random pauses: 50.0%"))));
+  EXPECT_THAT(
+      SyncFindings(SyncPartsOf(results).at(0)),
+      AllOf(Contains("bsp with a worker 4 times as slow: 99.0% [98.0%, 100.0%] of the straggler's "
+                     "pace, 25.0% [25.0%, 25.0%] of its undisturbed speed"),
+            Contains(AllOf(HasSubstr("asp with a worker"),
+                           HasSubstr("100.0% [100.0%, 100.0%] of the bound 0.625"))),
+            Contains(AllOf(HasSubstr("b<1>& with a worker"), HasSubstr("90.0% [90.0%, 90.0%] of "
+                                                                       "undisturbed bsp"))),
+            Contains(HasSubstr("ssp(1) with random pauses: 50.0%"))));
 }
 
 TEST(SyncFindings, OfATrainingAreLosses) {
@@ -199,11 +200,10 @@ TEST(SyncFindings, OfATrainingAreLosses) {
   const SyncPart part = SyncPartsOf(results).at(0);
   EXPECT_EQ(part.batch_samples, 8u);
   const std::vector<std::string> findings = SyncFindings(part);
-  EXPECT_THAT(findings,
-              Contains("ssp(1), stragglers: none: final loss 1.7500 [1.7500, 1.7500], +0.2500 "
-                       "[+0.2500, +0.2500] against undisturbed bsp"));
+  EXPECT_THAT(findings, Contains("ssp(1), stragglers: none: final loss 1.7500 [1.7500, 1.7500], "
+                                 "+0.2500 [+0.2500, +0.2500] compared with undisturbed bsp"));
   EXPECT_THAT(findings, Contains(AllOf(HasSubstr("asp, stragglers: none: final loss 2.0000"),
-                                       HasSubstr("1 run without a final loss"))));
+                                       HasSubstr("1 run without a finite final loss"))));
   EXPECT_THAT(findings, Not(Contains(HasSubstr("bound"))));
   EXPECT_EQ(SyncTable(part)[1].back(), "1.5000 [1.5000, 1.5000]");
 }
@@ -223,17 +223,17 @@ TEST(SyncSection, IsWellFormedAndFetchesNothing) {
   const ExperimentResults results = Sample(File(kReplay));
   const std::string html = SyncSectionHtml(results);
   ExpectWellFormed(html);
-  EXPECT_THAT(html, AllOf(HasSubstr("Who waits where"), HasSubstr("4 times as slow"),
+  EXPECT_THAT(html, AllOf(HasSubstr("Steps and waits of each worker"), HasSubstr("4 times as slow"),
                           HasSubstr("Staleness"), HasSubstr("Time of each worker"),
                           HasSubstr("b&lt;1&gt;&amp;"), HasSubstr("100% of bound"),
-                          HasSubstr("from the smallest to the largest")));
+                          HasSubstr("the range of the repeats")));
   const std::string plain =
       absl::StrReplaceAll(html, {{"xmlns=\"http://www.w3.org/2000/svg\"", ""}});
   EXPECT_THAT(plain, AllOf(Not(HasSubstr("http")), Not(HasSubstr("<script")), Not(HasSubstr("nan")),
                            Not(HasSubstr("inf"))));
   EXPECT_THAT(SyncSectionMarkdown(results),
               AllOf(HasSubstr("## Sync policies"), HasSubstr("| local(4) "),
-                    HasSubstr("\n- bsp beside a worker 4 times as slow")));
+                    HasSubstr("\n- bsp with a worker 4 times as slow")));
 }
 
 TEST(SyncSection, IsWholeAtEveryStage) {
@@ -249,14 +249,14 @@ TEST(SyncSection, IsWholeAtEveryStage) {
   results.courses.clear();
   const std::string html = SyncSectionHtml(results);
   ExpectWellFormed(html);
-  EXPECT_THAT(html, AllOf(HasSubstr("Speed"), Not(HasSubstr("Who waits where")),
+  EXPECT_THAT(html, AllOf(HasSubstr("Speed"), Not(HasSubstr("Steps and waits of each worker")),
                           Not(HasSubstr("Time of each worker"))));
 }
 
 TEST(SyncSection, BspAloneHasNoStaleness) {
   const ExperimentResults results = Sample(File(kReplay, "only { where: \"mode=bsp\" }"));
   EXPECT_EQ(StalenessSvg(SyncPartsOf(results).at(0)), "");
-  EXPECT_THAT(SyncSectionHtml(results), Not(HasSubstr("How many updates of a segment")));
+  EXPECT_THAT(SyncSectionHtml(results), Not(HasSubstr("Number of updates of a segment")));
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ struct LayerNormTeam {
 template <typename T, typename LaunchWithTeam>
 absl::Status WithLayerNormTeam(int64_t width, bool whole, const LaunchWithTeam& launch) {
   if (width > kMaxLayerNormWidth) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "LayerNorm of width ", width, " on a GPU: ", kMaxLayerNormWidth, " is the most"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("LayerNorm width ", width, " exceeds the GPU limit of ", kMaxLayerNormWidth));
   }
   // Whole warps; each thread uses all kColumns columns if the width is a multiple of them.
   const auto launch_with = [&]<bool kBlock, int kColumns>() {

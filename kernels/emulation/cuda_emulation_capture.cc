@@ -50,7 +50,7 @@ absl::Status BeginCapture(void* stream) {
 }
 
 absl::StatusOr<CapturePointer> EndCapture(void* stream) {
-  if (CaptureOf(stream) == nullptr) return absl::InternalError("a stream that is not captured");
+  if (CaptureOf(stream) == nullptr) return absl::InternalError("the stream is not being captured");
   CapturePointer capture = std::exchange(this_capture, nullptr);
   RETURN_IF_ERROR(capture->status());
   return capture;
@@ -84,7 +84,7 @@ bool KeepMemory(void* stream, void* memory) {
 absl::Status CheckNotCapturing(absl::string_view call) {
   if (this_capture == nullptr) return absl::OkStatus();
   const absl::Status error =
-      absl::InternalError(absl::StrCat(call, " by a thread that captures a stream"));
+      absl::InternalError(absl::StrCat(call, " in a thread that captures a stream"));
   this_capture->status().Update(error);
   return error;
 }

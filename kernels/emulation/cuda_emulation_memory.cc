@@ -121,7 +121,7 @@ void FreeDeviceBytes(void* memory) {
   {
     absl::MutexLock lock(&all.mutex);
     const auto found = all.at.find(reinterpret_cast<uintptr_t>(memory));
-    TUG_CHECK(found != all.at.end()) << "no device memory, or freed before";
+    TUG_CHECK(found != all.at.end()) << "not device memory, or already freed";
     bytes = found->second.bytes;
     SetUsable(found->first, found->second, true);
     all.at.erase(found);
@@ -130,7 +130,7 @@ void FreeDeviceBytes(void* memory) {
   TUG_CHECK(IsGuard(begin, begin + kGuardBytes))
       << "written before the beginning of " << bytes << " bytes of device memory";
   TUG_CHECK(IsGuard(begin + kGuardBytes + bytes, begin + AllocatedBytes(bytes)))
-      << "written behind the end of " << bytes << " bytes of device memory";
+      << "written beyond the end of " << bytes << " bytes of device memory";
   std::free(begin);
 }
 
@@ -140,7 +140,7 @@ void SetUnwritten(void* memory) {
   {
     absl::MutexLock lock(&all.mutex);
     const auto found = all.at.find(reinterpret_cast<uintptr_t>(memory));
-    TUG_CHECK(found != all.at.end()) << "no device memory, or freed before";
+    TUG_CHECK(found != all.at.end()) << "not device memory, or already freed";
     bytes = found->second.bytes;
   }
   const DeviceAccess access;

@@ -161,7 +161,7 @@ void Scheduler::SyncThreads(const std::source_location& where) {
 void Scheduler::RunWarpOperation(uint32_t mask, const WarpOperation& operation, void* mine,
                                  const std::source_location& where) {
   if ((mask >> lane() & 1) == 0) {
-    Fail(absl::StrFormat("%s at %s: the mask %#x is without the calling lane %u", operation.name,
+    Fail(absl::StrFormat("%s at %s: the mask %#x lacks the calling lane %u", operation.name,
                          Place(where), mask, lane()));
   }
   running_->state = State::kInWarpOperation;
@@ -239,7 +239,7 @@ std::string Scheduler::WhatAllWaitFor() const {
     }
     waiting[what].push_back(&thread);
   }
-  std::string text = absl::StrFormat("block (%u, %u, %u) of %u threads does not go on:", block_.x,
+  std::string text = absl::StrFormat("block (%u, %u, %u) of %u threads is stuck:", block_.x,
                                      block_.y, block_.z, size_);
   for (const auto& [what, threads] : waiting) {
     const Index3& first = threads.front()->index;
@@ -285,7 +285,7 @@ void Scheduler::RunBlock() {
   const std::byte* const guard = shared_.get() + shared_bytes_;
   if (!std::all_of(guard, guard + kSharedGuardBytes,
                    [](std::byte b) { return b == std::byte{kUnwritten}; })) {
-    failure_ = absl::StrFormat("block (%u, %u, %u) wrote behind the %u bytes of its shared memory",
+    failure_ = absl::StrFormat("block (%u, %u, %u) wrote beyond the %u bytes of its shared memory",
                                block_.x, block_.y, block_.z, shared_bytes_);
   }
 }
@@ -323,11 +323,11 @@ absl::Status CheckGrid(const GridShape& shape) {
   if (size == 0 || size > kMaxThreads || shape.block.z > 64 || blocks == 0 ||
       shape.grid.x > 0x7FFFFFFF || shape.grid.y > 0xFFFF || shape.grid.z > 0xFFFF ||
       shape.shared_bytes > kMaxSharedBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "no GPU takes a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads with %u bytes of "
-        "shared memory",
-        shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
-        shape.shared_bytes));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("no GPU supports a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads "
+                        "with %u bytes of shared memory",
+                        shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
+                        shape.block.z, shape.shared_bytes));
   }
   return absl::OkStatus();
 }

@@ -369,7 +369,7 @@ absl::Status EnqueuePageable(void* stream, Work work) {
 }
 
 absl::StatusOr<MarkPointer> RecordMark(void* stream) {
-  RETURN_IF_ERROR(CheckNotCapturing("a record of an event"));
+  RETURN_IF_ERROR(CheckNotCapturing("recording an event"));
   if (!TheMachine().late()) return std::make_shared<Mark>(Mark{.done_at = SteadyNow()});
   return TheMachine().Record(QueueOf(stream));
 }
@@ -381,7 +381,7 @@ absl::Status WaitForMark(void* stream, MarkPointer mark) {
 }
 
 absl::StatusOr<bool> IsDone(const MarkPointer& mark) {
-  RETURN_IF_ERROR(CheckNotCapturing("a question about an event"));
+  RETURN_IF_ERROR(CheckNotCapturing("a query of an event"));
   return mark == nullptr ? true : TheMachine().IsDone(*mark);
 }
 

@@ -23,7 +23,7 @@ class CpuMatrix final : public WeightMatrix<T> {
     if constexpr (std::is_same_v<T, kernels::Bf16>) {
       weights_.Bind(pool_, w);
     } else {
-      TUG_CHECK(false) << "bf16 weights of a model of floats";
+      TUG_CHECK(false) << "bf16 weights passed to an FP32 model";
     }
   }
   void Release() override { weights_.Release(); }
@@ -174,7 +174,7 @@ void CpuBackend<T>::EmbeddingForward(const kernels::EmbeddingForwardArgs<kernels
   if constexpr (std::is_same_v<T, kernels::Bf16>) {
     kernels::EmbeddingForward(pool_, args);
   } else {
-    TUG_CHECK(false) << "bf16 weights of a model of floats";
+    TUG_CHECK(false) << "bf16 weights passed to an FP32 model";
   }
 }
 

@@ -49,7 +49,7 @@ class CudaBackend<T>::Matrix final : public WeightMatrix<T> {
     if constexpr (std::is_same_v<T, Bf16>) {
       BindInPlace(w);
     } else {
-      TUG_CHECK(false) << "bf16 weights of a model of floats";
+      TUG_CHECK(false) << "bf16 weights passed to an FP32 model";
     }
   }
   void Release() override {
@@ -179,7 +179,7 @@ typename CudaBackend<T>::Inputs CudaBackend<T>::LoadInputs(const MicroBatch& bat
   for (size_t i = 0; i < kInputs; ++i) {
     loaded[i] = arrays[i].empty() ? nullptr : arrays[i].data();
   }
-  TUG_CHECK(!collects_) << "inputs among operations that are queued together";
+  TUG_CHECK(!collects_) << "inputs loaded inside a group of queued operations";
   Do("arrays of a micro-batch", [&] { return QueueInputs(arrays, loaded); });
   return {
       .tokens = loaded[0], .lengths = loaded[1], .decoder_tokens = loaded[2], .targets = loaded[3]};
@@ -231,7 +231,7 @@ void CudaBackend<T>::CopyRows(int64_t rows, int64_t width, const T* from, int64_
 
 template <typename T>
 void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
-  TUG_CHECK(!collects_) << "a copy to the host among operations that are queued together";
+  TUG_CHECK(!collects_) << "a copy to the host inside a group of queued operations";
   Do("copy to the host", [&]() -> absl::Status {
     if (size_bytes == 0) return stream_.Synchronize();
     for (size_t offset = 0; offset < size_bytes; offset += fetched_.size_bytes()) {
@@ -247,9 +247,9 @@ void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
 
 template <typename T>
 absl::Status CudaBackend<T>::Synchronize() {
-  TUG_CHECK(!collects_) << "a wait among operations that are queued together";
+  TUG_CHECK(!collects_) << "a wait inside a group of queued operations";
   const absl::Status done = stream_.Synchronize();  // also after an error
-  Do("what was queued", [&] { return done; });
+  Do("queued operations", [&] { return done; });
   return status_;
 }
 
@@ -392,7 +392,7 @@ void CudaBackend<T>::EmbeddingForward(const kernels::EmbeddingForwardArgs<Bf16, 
         "embedding forward", [this](const auto& a) { return cuda::EmbeddingForward(a, stream_); },
         args);
   } else {
-    TUG_CHECK(false) << "bf16 weights of a model of floats";
+    TUG_CHECK(false) << "bf16 weights passed to an FP32 model";
   }
 }
 

@@ -45,7 +45,7 @@ absl::Status PassGraphs::Queue(const CollectedPass& pass) {
   }
   if (!known.graph.has_value()) return QueueEach(pass, known);
   ++queue_.graph_launches;
-  return QueueOne({"a pass as a CUDA graph", [&] { return known.graph->Launch(queue_.stream); }});
+  return QueueOne({"CUDA graph of a pass", [&] { return known.graph->Launch(queue_.stream); }});
 }
 
 PassGraphs::Known& PassGraphs::KnownOf(const std::string& key) {
@@ -70,7 +70,7 @@ bool PassGraphs::Capture(const CollectedPass& pass, Known& known) {
   if (graph.ok()) {
     known.graph.emplace(*std::move(graph));
   } else {
-    LogWarning("passes are not launched as CUDA graphs",
+    LogWarning("CUDA graphs are disabled: a pass could not be captured",
                {{"error", std::string(graph.status().message())}});
     use_ = GraphUse::kNever;
     Forget();

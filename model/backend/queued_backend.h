@@ -44,7 +44,7 @@ class QueuedBackend final : public Backend<T> {
                                                       absl::string_view what) override {
     if (size_bytes > record_.memory_bytes) {
       Fail(absl::ResourceExhaustedError(absl::StrCat("no memory for ", what, ": ", size_bytes,
-                                                     " bytes wanted, ", record_.memory_bytes,
+                                                     " bytes requested, ", record_.memory_bytes,
                                                      " free")));
       return status_;
     }

@@ -174,7 +174,7 @@ TYPED_TEST(BackendCuda, MemoryThatIsNotThereIsAnErrorThatNamesWhatAndStays) {
   const absl::Status error = backend.Allocate(size_t{1} << 50, "activations").status();
   EXPECT_TRUE(absl::IsResourceExhausted(error)) << error;
   EXPECT_NE(error.ToString().find("activations: "), std::string::npos) << error;
-  EXPECT_NE(error.ToString().find("1125899906842624 bytes wanted"), std::string::npos) << error;
+  EXPECT_NE(error.ToString().find("1125899906842624 bytes requested"), std::string::npos) << error;
   EXPECT_EQ(backend.status(), error);
   EXPECT_EQ(backend.Allocate(256, "more").status(), error);
   float untouched = 5;

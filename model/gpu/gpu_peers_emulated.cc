@@ -104,7 +104,8 @@ class Peers final : public GpuPeers {
   absl::StatusOr<std::vector<Call>> Begin(const char* name, void* data, uint64_t part_bytes,
                                           const Stream& stream) {
     if (!kernels::emulation::IsDeviceRange(data, part_bytes * world())) {
-      return absl::InternalError(absl::StrCat(name, ": not all of it is memory of this GPU"));
+      return absl::InternalError(
+          absl::StrCat(name, ": the range is not entirely in the memory of this GPU"));
     }
     RETURN_IF_ERROR(stream.Synchronize());
     return group_.Meet(

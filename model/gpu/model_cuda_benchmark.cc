@@ -303,7 +303,7 @@ absl::Status TimeSteps(const Arguments& arguments, CudaDevice& device, const OpP
               100 * flops_per_second / peaks.flops_per_second);
   std::printf("memory    %9.2f GB, of which activations %.2f GB\n", memory * 1e-9,
               activations * 1e-9);
-  std::printf("loss      %9.3f a token\n\n", loss);
+  std::printf("loss      %9.3f per token\n\n", loss);
   json["step_ms"] = times;
   json["queue_ms"] = queue_ms;
   json["tokens_per_second"] = tokens_per_second;
@@ -324,7 +324,7 @@ absl::Status TimeOperations(const Arguments& arguments, CudaDevice& device, cons
   RETURN_IF_ERROR(profile.Collect());
   double step_ms = 0;
   for (const double time : times) step_ms += time / arguments.steps;
-  std::printf("By operation, %.2f ms a step with events around each:\n", step_ms);
+  std::printf("By operation, %.2f ms per step with events around each:\n", step_ms);
   PrintOpTable(profile, arguments.steps, step_ms, peaks);
   for (size_t op = 0; op < kOps; ++op) {
     const OpProfile::Entry& entry = profile.entries()[op];
@@ -406,7 +406,7 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   choice("--weights", arguments.weights, {"fp32", "bf16"});
   choice("--recompute", arguments.recompute, {"none", "selective", "full"});
   choice("--graphs", arguments.graphs, {"auto", "never", "always"});
-  app.add_option("--json", arguments.json, "file for the figures");
+  app.add_option("--json", arguments.json, "JSON file for the figures");
 }
 
 #endif

@@ -399,7 +399,8 @@ TEST_F(ModelCudaStep, TooLittleMemoryIsAnErrorThatSaysWhatHelps) {
   options.max_micro_batch = 1 << 30;
   const absl::Status status = CreateModel(options, **device).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  for (const char* part : {"activations", "bytes wanted", "train.micro_batch", "train.recompute"}) {
+  for (const char* part :
+       {"activations", "bytes requested", "train.micro_batch", "train.recompute"}) {
     EXPECT_NE(status.ToString().find(part), std::string::npos) << part << " in " << status;
   }
   options.max_micro_batch = 1;

@@ -34,12 +34,12 @@ absl::Status ErrorOf(const std::vector<int>& gpus, const std::vector<Made>& made
   const auto missing = std::find_if(made.begin(), made.end(), lacks);
   if (missing == made.end() && absl::IsUnavailable(error)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("GPUs that can be used cannot be connected: ", error.message()));
+        absl::StrCat("the usable GPUs cannot be connected: ", error.message()));
   }
   if (missing == made.end() || std::all_of(made.begin(), made.end(), lacks)) return error;
   const auto other = std::find_if_not(made.begin(), made.end(), lacks);
   return absl::FailedPreconditionError(absl::StrCat(
-      Name(gpus[static_cast<size_t>(missing - made.begin())]), " cannot be used, as ",
+      Name(gpus[static_cast<size_t>(missing - made.begin())]), " cannot be used, but ",
       Name(gpus[static_cast<size_t>(other - made.begin())]), " can: ", missing->status.message()));
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<GpuModel> NewMultiGpuModel(const std::vector<int>& gpus,
                                           std::shared_ptr<GpuGroup> group) {
   TUG_CHECK(!gpus.empty());
   if (gpus.size() == 1) return NewStagedModel(gpus.front(), options);
-  TUG_CHECK(options.model.profile == nullptr) << "a profile is of one GPU";
+  TUG_CHECK(options.model.profile == nullptr) << "a profile covers one GPU";
   const int count = static_cast<int>(gpus.size());
   GpuModelOptions of_each = options;
   of_each.model.max_micro_batch = (options.model.max_micro_batch + count - 1) / count;

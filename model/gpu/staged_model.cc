@@ -46,8 +46,8 @@ absl::Status TooLittle(const DeviceBytes& plan, uint64_t free_bytes) {
       Mebibytes(plan.weights), ", their bf16 copies ", Mebibytes(plan.copies), ", gradients ",
       Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), ", attention ",
       Mebibytes(plan.attention), ", encoded gradients ", Mebibytes(plan.encoder), ", CUDA itself ",
-      Mebibytes(plan.peers + kGpuProcessBytes), "), of which ", Mebibytes(free_bytes),
-      " are free: lower train.micro_batch, let train.recompute keep less, set train.precision to "
+      Mebibytes(plan.peers + kGpuProcessBytes), "), but only ", Mebibytes(free_bytes),
+      " are free: lower train.micro_batch, set train.recompute to keep less, train.precision to "
       "BF16, or device to CPU"));
 }
 
@@ -65,9 +65,9 @@ absl::Status CheckKernels(const ModelConfig& config) {
     return absl::OkStatus();
   }
   return absl::UnavailableError(
-      absl::StrCat("no GPU that computes this model: heads have ", head,
-                   " elements and LayerNorms ", config.width(), ", of which there are kernels for ",
-                   kernels::cuda::kMaxHeadDim, " and ", kernels::cuda::kMaxLayerNormWidth));
+      absl::StrCat("no GPU kernels for this model: heads have ", head, " elements and LayerNorms ",
+                   config.width(), ", but kernels support at most ", kernels::cuda::kMaxHeadDim,
+                   " and ", kernels::cuda::kMaxLayerNormWidth));
 }
 
 // Part of a block of `bytes` that one of several GPUs copies.
@@ -420,7 +420,7 @@ std::shared_ptr<void> StagedModel::Pin(std::span<std::byte> host) {
   auto registered = kernels::cuda::RegisteredMemory::Create(host.data(), host.size());
   if (!registered.ok()) {
     if (!std::exchange(told_of_slow_copies_, true)) {
-      LogWarning("host memory cannot be pinned: its copies hold up what the GPU computes",
+      LogWarning("host memory cannot be pinned: its copies delay the computation of the GPU",
                  {{"error", std::string(registered.status().message())}});
     }
     return nullptr;

@@ -80,9 +80,9 @@ absl::Status CheckReplayProfile(const ReplayProfile& profile) {
         "the profile has no blocks: give at least one, blocks { name: ... parameters: ... }");
   }
   if (profile.batch() == 0 || profile.batch() > kMaxBatch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch = ", profile.batch(), " is out of range: 1..", kMaxBatch,
-                     " samples, of which the times are; correct the profile"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch = ", profile.batch(), " is out of range: 1..", kMaxBatch,
+        " samples; set it to the samples per worker that the times were measured with"));
   }
   for (const ReplayBlock& block : profile.blocks()) {
     const std::string name = absl::StrCat("block '", absl::CHexEscape(block.name()), "': ");
@@ -146,8 +146,8 @@ std::string ReplayText(const ReplayConfig& replay) {
   if (replay.time_scale() != 1) absl::StrAppend(&scales, ", times x ", replay.time_scale());
   if (replay.size_scale() != 1) absl::StrAppend(&scales, ", sizes x ", replay.size_scale());
   return absl::StrFormat(
-      "replay of %s%s: %d parameters in %d blocks, %.1f ms forward and %.1f ms backward a step; "
-      "workers sleep, nothing is learned",
+      "replay of %s%s: %d parameters in %d blocks, %.1f ms forward and %.1f ms backward per step; "
+      "workers sleep, no model is trained",
       profile.name(), scales, ReplayParameters(profile), profile.blocks_size(),
       ReplayForwardMs(profile), ReplayBackwardMs(profile));
 }

@@ -49,8 +49,8 @@ uint64_t ReplayParameters(const ReplayProfile& profile);
 double ReplayForwardMs(const ReplayProfile& profile);
 double ReplayBackwardMs(const ReplayProfile& profile);
 
-// "replay of vgg16: 138357544 parameters in 16 blocks, 99.0 ms forward and 197.5 ms backward a
-// step; workers sleep, nothing is learned". `replay`: resolved.
+// "replay of vgg16: 138357544 parameters in 16 blocks, 99.0 ms forward and 197.5 ms backward
+// per step; workers sleep, no model is trained". `replay`: resolved.
 std::string ReplayText(const ReplayConfig& replay);
 
 }  // namespace tug

@@ -153,7 +153,7 @@ TEST(ReplayText, SaysThatItIsAReplayAndHowItIsScaled) {
   *replay.mutable_resolved_profile() = ScaledReplayProfile(Small(), 0.5, 1);
   EXPECT_EQ(ReplayText(replay),
             "replay of small, times x 0.5: 30 parameters in 2 blocks, 1.0 ms forward and 3.0 ms "
-            "backward a step; workers sleep, nothing is learned");
+            "backward per step; workers sleep, no model is trained");
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(Backend, LackOfMemoryForActivationsNamesWhatHelps) {
     const absl::Status status = CreateModel(options, device).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("activations"), HasSubstr("bytes wanted"),
+                AllOf(HasSubstr("activations"), HasSubstr("bytes requested"),
                       HasSubstr("train.micro_batch"), HasSubstr("train.recompute")));
   }
 }

@@ -26,7 +26,7 @@ absl::Status CheckFinite(const std::string& source, const BlockSpec& block, uint
   }
   return absl::FailedPreconditionError(
       absl::StrCat(source, ": element ", element, " of ", tensor, " is ", *bad,
-                   ": the weights are damaged, or of a training that had diverged; use an earlier "
+                   ": the weights are damaged, or their training had diverged; use an earlier "
                    "checkpoint or another copy"));
 }
 

@@ -248,7 +248,7 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(
     ThreadPool& pool) {
   if (config.family() != ModelConfig::DECODER) {
     return absl::InvalidArgumentError(
-        absl::StrCat("text is written by a model of model.family DECODER, this one is ",
+        absl::StrCat("only a model of model.family DECODER can generate text, this one is ",
                      ModelConfig::Family_Name(config.family())));
   }
   return absl::WrapUnique(new Generator(std::make_unique<State>(config, symbols, weights, pool)));

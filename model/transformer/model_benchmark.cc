@@ -167,8 +167,8 @@ void Run(const Arguments& arguments) {
   for (const double time : times) mean += time / arguments.steps;
   const double median = Median(times);
   std::printf(
-      "%s, %s, recompute %s, dropout %g, %d threads: %.1fM parameters, %.1f MB of "
-      "activations\n%.2f ms a pass (median of %d), %.0f tokens/s\n\n",
+      "%s, %s, recompute %s, dropout %g, %d threads: %.1fM parameters, %.1f MB of activations\n"
+      "%.2f ms per pass (median of %d), %.0f tokens/s\n\n",
       arguments.model.c_str(), arguments.precision.c_str(), arguments.recompute.c_str(),
       arguments.dropout, arguments.threads, static_cast<double>(trainer.parameters()) * 1e-6,
       static_cast<double>(PredictActivationBytes(options)) * 1e-6, median, arguments.steps,
@@ -226,11 +226,11 @@ void RunSettings(const Arguments& arguments) {
       Measure(options, arguments.steps, pool, setting);
     }
   }
-  std::printf("%s, %s, dropout %g: activations; 34 s b h + 5 a s^2 b a layer: %.1f MB\n",
+  std::printf("%s, %s, dropout %g: activations; 34 s b h + 5 a s^2 b per layer: %.1f MB\n",
               arguments.model.c_str(), arguments.precision.c_str(), arguments.dropout,
               static_cast<double>(LecturesActivationBytes(options)) * 1e-6);
   std::printf("%-28s %12s %12s %7s %12s %7s\n", "", "formula MB", "touched MB", "ratio",
-              "ms a pass", "ratio");
+              "ms per pass", "ratio");
   const double none_ms = Median(settings[0].times);
   for (const Setting& setting : settings) {
     apply(setting);

@@ -24,9 +24,10 @@ absl::StatusOr<std::unique_ptr<Model>> TransformerModel<T>::Create(
   absl::StatusOr<std::shared_ptr<std::byte>> memory =
       backend->Allocate(Activations<T>::SizeBytes(activations), "activations");
   if (absl::IsResourceExhausted(memory.status())) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        memory.status().message(),
-        ": lower train.micro_batch, or let train.recompute keep less (tug plan shows how much)"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(memory.status().message(),
+                     ": lower train.micro_batch, or set train.recompute to keep less (tug plan "
+                     "shows how much)"));
   }
   RETURN_IF_ERROR(memory.status());
   return absl::WrapUnique(
@@ -133,7 +134,7 @@ template <typename T>
 void TransformerModel<T>::Begin(const MicroBatch& batch, int64_t seq) {
   TUG_CHECK_GE(batch.samples, 1);
   TUG_CHECK_LE(batch.samples, max_samples_);
-  TUG_CHECK(!batch.training || !inference_) << "a model for inference is not trained";
+  TUG_CHECK(!batch.training || !inference_) << "a model for inference cannot be trained";
   pass_.batch = batch;
   pass_.inputs = backend_->LoadInputs(batch);
   pass_.targets = 0;
@@ -198,7 +199,7 @@ void TransformerModel<T>::Backward(int block) {
 
 template <typename T>
 LossSums TransformerModel<T>::losses() const {
-  TUG_CHECK_EQ(next_forward_, last() + 1) << "the forward pass is not done";
+  TUG_CHECK_EQ(next_forward_, last() + 1) << "the forward pass is not complete";
   TUG_CHECK(!pass_.batch.training || next_backward_ < last())
       << "losses of a training pass are known after Backward of the last block";
   return head_->losses(pass_);

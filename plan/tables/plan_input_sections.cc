@@ -16,7 +16,7 @@ PlanSection InputsSection(const PlanInputs& plan, const std::string& name) {
   // Adds an input that may not be given.
   const auto add_said = [&](const char* option, bool said, const nlohmann::ordered_json& value,
                             const std::string& what) {
-    add(option, said ? value : nullptr, said ? what : "not said");
+    add(option, said ? value : nullptr, said ? what : "not given");
   };
   add("parameters", plan.parameters, "Psi");
   if (plan.shape) {
@@ -25,36 +25,35 @@ PlanSection InputsSection(const PlanInputs& plan, const std::string& name) {
     add("heads", plan.heads, "a");
     add("vocabulary", plan.vocabulary, "V");
   }
-  add("context", plan.context, "s, tokens of a sequence");
+  add("context", plan.context, "s, tokens per sequence");
   add("precision", plan.precision,
       absl::StrFormat("gradients exchanged in %g bytes, weights in %g", plan.push_bytes,
                       plan.pull_bytes));
-  if (plan.activations_gb) add("activations-gb", *plan.activations_gb, "of a GPU");
-  add("buffers-gb", plan.buffers_gb, "of a GPU");
+  if (plan.activations_gb) add("activations-gb", *plan.activations_gb, "per GPU");
+  add("buffers-gb", plan.buffers_gb, "per GPU");
   add("gpus", plan.gpus,
       absl::StrFormat("data parallel N = %u x tensor %u x pipeline %u", plan.data_parallel(),
                       plan.tensor, plan.pipeline));
-  add("host-gpus", plan.host_gpus, "of one host");
+  add("host-gpus", plan.host_gpus, "per host");
   add("tensor", plan.tensor, "t");
   add("pipeline", plan.pipeline, "p");
   add("sequence-parallel", plan.sequence_parallel, "with tensor parallelism");
-  add("servers", absl::StrJoin(plan.servers, ", "), "S, parameter servers in all");
-  add_said("memory-gb", plan.memory_gb > 0, plan.memory_gb, "of a GPU");
-  add_said("tflops", plan.tflops > 0, plan.tflops, "peak of a GPU");
-  add_said(
-      "utilization", plan.tflops > 0, plan.utilization,
-      absl::StrFormat("of the peak, from end to end: %.4g TFLOPS", plan.achieved_flops() * 1e-12));
+  add("servers", absl::StrJoin(plan.servers, ", "), "S, parameter servers in total");
+  add_said("memory-gb", plan.memory_gb > 0, plan.memory_gb, "per GPU");
+  add_said("tflops", plan.tflops > 0, plan.tflops, "peak per GPU");
+  add_said("utilization", plan.tflops > 0, plan.utilization,
+           absl::StrFormat("of the peak, end to end: %.4g TFLOPS", plan.achieved_flops() * 1e-12));
   add_said("link", !plan.link.empty(), plan.link,
-           "of a GPU to other hosts, each way: data, pipeline");
+           "per GPU to other hosts, each way: data, pipeline");
   add_said("host-link", !plan.host_link.empty(), plan.host_link, "within a host: tensor");
-  add("latency-us", plan.latency_us, "of a message");
-  add_said("tokens", plan.tokens > 0, plan.tokens, "of the training");
-  add("days", plan.days, "that it may take");
+  add("latency-us", plan.latency_us, "per message");
+  add_said("tokens", plan.tokens > 0, plan.tokens, "to train on");
+  add("days", plan.days, "deadline");
   add("batch-tokens", plan.batch_tokens,
-      absl::StrFormat("a step: %.8g sequences", plan.sequences()));
+      absl::StrFormat("per step: %.8g sequences", plan.sequences()));
   const uint64_t m = plan.micro_batches();
   add("micro-batch", plan.micro_batch,
-      absl::StrFormat("sequences at once, m = %u: %s a step", m,
+      absl::StrFormat("sequences at once, m = %u: %s per step", m,
                       m == 1 ? "once" : absl::StrCat(m, " times")));
   add("recompute", plan.recompute, "of activations");
   return section;
@@ -63,7 +62,7 @@ PlanSection InputsSection(const PlanInputs& plan, const std::string& name) {
 PlanSection ParametersSection(const PlanInputs& plan) {
   PlanSection section{.key = "parameters", .title = "Parameters"};
   section.columns = {{"counted", "counted"}, {"parameters", "parameters"}};
-  section.rows.push_back({"Psi, as planned with", plan.parameters});
+  section.rows.push_back({"Psi, used in this plan", plan.parameters});
   if (!plan.shape) return section;
   section.rows.push_back({"lectures: V h + L (12 h^2 + 5 h)", LecturesParameters(*plan.shape)});
   section.rows.push_back({"a GPT-2 of that shape, with all biases, LayerNorm, positions",

@@ -19,9 +19,10 @@ namespace {
 
 absl::Status CheckPlannable(const std::string& job_file, const JobConfig& job) {
   if (job.compute() != JobConfig::REPLAY && !job.model().external()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      job_file,
-      " has no model of Tugboat's (compute: REPLAY or model.external): plan its --parameters"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(job_file,
+                   " has no model of tug's own (compute: REPLAY or model.external): plan with "
+                   "--parameters N instead"));
 }
 
 std::string RecomputeOf(const TrainConfig& train) {
@@ -51,10 +52,10 @@ double PullBytes(CommConfig::Format format) {
 // Why the formulas of plan/ do not apply to this model; empty: they do.
 std::string OtherShape(const ModelConfig& model) {
   if (model.family() == ModelConfig::ENCODER_DECODER) {
-    return "an encoder-decoder has two stacks of layers, the formulas are of one";
+    return "the formulas are for one stack of layers, an encoder-decoder has two";
   }
   if (model.mlp_width() != 4 * model.width()) {
-    return "model.mlp_width is not 4 x model.width, as the formulas take it";
+    return "model.mlp_width is not 4 x model.width, which the formulas assume";
   }
   return "";
 }
@@ -94,8 +95,7 @@ PlanInputs InputsOf(const JobConfig& job, const PlanOptions& hardware, uint64_t 
 
 PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
   const JobMemory memory = PredictJobMemory(job, table);
-  PlanSection section{.key = "tugboat",
-                      .title = "Memory of the job's processes, as Tugboat predicts it at most"};
+  PlanSection section{.key = "tugboat", .title = "Predicted peak memory of the job's processes"};
   section.columns = {{"process", "process"},
                      {"rounded", "bytes", PlanForm::kBytes},
                      {"exactly", "", PlanForm::kExactBytes},
@@ -103,17 +103,17 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
   const auto add = [&](const std::string& what, uint64_t bytes) {
     section.rows.push_back({what, bytes});
   };
-  add(absl::StrFormat("worker, of %u; virtual workers it carries: %u", job.cluster().workers(),
+  add(absl::StrFormat("worker, of %u; virtual workers it runs: %u", job.cluster().workers(),
                       memory.carried),
       memory.worker_bytes);
-  add("  of it activations", memory.activation_bytes);
+  add("  of which activations", memory.activation_bytes);
   add(absl::StrFormat("server, of %u", job.cluster().servers()), memory.server_bytes);
-  add("  more during a checkpoint", memory.checkpoint_bytes);
+  add("  additional during a checkpoint", memory.checkpoint_bytes);
   section.notes = {
       "Formulas: model/transformer/memory.h, server/segments/memory.h; without residuals of error "
       "feedback."};
   if (job.placement().host_weight_cache()) {
-    section.notes.push_back("Servers keep weights as if each had a host to itself.");
+    section.notes.push_back("Weights of servers are counted as if each server had its own host.");
   }
   return section;
 }

@@ -119,14 +119,14 @@ PlanSection StagesSection(const PlanInputs& plan, const LectureFigures& lectures
 
 PlanSection ParameterServerSection(const PlanInputs& plan) {
   PlanSection section{.key = "parameter_server",
-                      .title = absl::StrCat("Memory of a parameter server, of S in all: Psi = ",
+                      .title = absl::StrCat("Memory of a parameter server, of S in total: Psi = ",
                                             CountText(plan.parameters))};
   section.columns = {{"S", "servers"}, {"server, 12 Psi / S", "server_bytes", PlanForm::kBytes}};
   for (const uint32_t servers : plan.servers) {
     section.rows.push_back({servers, ParameterServerBytes(plan.states, plan.parameters, servers)});
   }
   section.notes = {
-      "FP32 weights, m, v. What Tugboat's own servers hold beside that: plan a job file."};
+      "FP32 weights, m, v. To include what else Tugboat's own servers hold, plan a job file."};
   return section;
 }
 
@@ -144,8 +144,8 @@ PlanSection ActivationsSection(const PlanInputs& plan) {
       {"recomputed", "recomputed"},
       {"formula", "formula"},
       {"b = 1", "sequence_bytes", PlanForm::kBytes},
-      {absl::StrFormat("a step, b = %.8g", plan.sequences()), "batch_bytes", PlanForm::kBytes},
-      {"a GPU", "gpu_bytes", PlanForm::kBytes},
+      {absl::StrFormat("per step, b = %.8g", plan.sequences()), "batch_bytes", PlanForm::kBytes},
+      {"per GPU", "gpu_bytes", PlanForm::kBytes},
       {"planned", "planned"}};
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"none", "L (34 s b h + 5 a s^2 b)"}, {"selective", "L 34 s b h"}, {"full", "L 2 s b h"}};
@@ -161,12 +161,13 @@ PlanSection ActivationsSection(const PlanInputs& plan) {
                             *GpuActivationBytes(with), plan.recompute == name});
   }
   section.notes = {
-      absl::StrFormat("A GPU: micro-batches of %u, %u at once (1F1B), tensor %u%s, pipeline %u.",
+      absl::StrFormat("Per GPU: micro-batches of %u, %u at once (1F1B), tensor %u%s, pipeline %u.",
                       plan.micro_batch, MicroBatchesHeld(plan.pipeline, plan.micro_batches()),
                       plan.tensor, plan.sequence_parallel ? " with sequence" : "", plan.pipeline),
       "Full recomputation computes 4/3 as much: another forward pass."};
   if (plan.is_job) {
-    section.notes.emplace_back("The job's own model keeps other ones: the table of its processes.");
+    section.notes.emplace_back(
+        "The job's own model keeps different activations: see the table of its processes.");
   }
   return section;
 }

@@ -23,7 +23,8 @@ absl::Status ResolveShape(PlanInputs& plan) {
   if (said == 0) return absl::OkStatus();
   if (said < 3) return Refuse("a model's shape is --layers, --width and --heads: give all three");
   if (plan.width % plan.heads != 0) {
-    return Refuse(absl::StrCat("--heads ", plan.heads, ": a divisor of --width ", plan.width));
+    return Refuse(
+        absl::StrCat("--heads ", plan.heads, " must be a divisor of --width ", plan.width));
   }
   plan.shape = TransformerShape{.layers = plan.layers,
                                 .width = plan.width,
@@ -37,16 +38,17 @@ absl::Status ResolveModel(PlanInputs& plan) {
   RETURN_IF_ERROR(ResolveShape(plan));
   if (plan.parameters == 0 && !plan.shape) {
     return Refuse(
-        "there is no model to plan: give --preset gpt3, a job file, --parameters N, or --layers, "
-        "--width and --heads");
+        "no model given: pass --preset gpt3, a job file, --parameters N, or --layers, --width and "
+        "--heads");
   }
   if (plan.shape) {
     const auto counted = static_cast<double>(DecoderParameters(*plan.shape));
     if (plan.parameters == 0) plan.parameters = counted;
     if (!plan.is_job && std::abs(plan.parameters / counted - 1) > kShapeTolerance) {
-      return Refuse(absl::StrFormat(
-          "--parameters %.4g: far from the %.4g of --layers %u --width %u --vocabulary %u",
-          plan.parameters, counted, plan.layers, plan.width, plan.vocabulary));
+      return Refuse(
+          absl::StrFormat("--parameters %.4g differs too much from the %.4g of --layers %u --width "
+                          "%u --vocabulary %u: correct one of them",
+                          plan.parameters, counted, plan.layers, plan.width, plan.vocabulary));
     }
   }
   if (plan.is_job) return absl::OkStatus();
@@ -58,17 +60,18 @@ absl::Status ResolveModel(PlanInputs& plan) {
 
 absl::Status ResolveParallelism(PlanInputs& plan) {
   if (plan.shape && plan.shape->heads % plan.tensor != 0) {
-    return Refuse(absl::StrCat("--tensor ", plan.tensor, ": a divisor of the ", plan.shape->heads,
-                               " heads, which it deals out"));
+    return Refuse(absl::StrCat("--tensor ", plan.tensor, " must be a divisor of the ",
+                               plan.shape->heads, " heads that it distributes"));
   }
   if (plan.shape && plan.shape->layers % plan.pipeline != 0) {
-    return Refuse(absl::StrCat("--pipeline ", plan.pipeline, ": a divisor of the ",
-                               plan.shape->layers, " layers, which it deals out"));
+    return Refuse(absl::StrCat("--pipeline ", plan.pipeline, " must be a divisor of the ",
+                               plan.shape->layers, " layers that it distributes"));
   }
   const uint64_t group = uint64_t{plan.tensor} * plan.pipeline;
   if (plan.gpus % group != 0) {
-    return Refuse(absl::StrCat("--gpus ", plan.gpus, ": a multiple of --tensor x --pipeline = ",
-                               group, ", which hold the model together"));
+    return Refuse(absl::StrCat("--gpus ", plan.gpus,
+                               " must be a multiple of --tensor x --pipeline = ", group,
+                               ", the GPUs that hold one copy of the model"));
   }
   if (plan.servers.empty()) {
     plan.servers = {1, std::max(1u, plan.data_parallel() / 8), plan.data_parallel()};
@@ -84,16 +87,16 @@ absl::Status ResolveBatch(PlanInputs& plan) {
   if (plan.batch_tokens == 0) plan.batch_tokens = each * plan.micro_batch;
   if (plan.is_job) return absl::OkStatus();
   if (plan.batch_tokens < each) {
-    return Refuse(absl::StrFormat(
-        "--batch-tokens %.15g: at least %.15g, a sequence of %u tokens for each of %u "
-        "data-parallel workers; or fewer --gpus",
-        plan.batch_tokens, each, plan.context, plan.data_parallel()));
+    return Refuse(
+        absl::StrFormat("--batch-tokens %.15g must be at least %.15g, a sequence of %u tokens for "
+                        "each of %u data-parallel workers: raise it or lower --gpus",
+                        plan.batch_tokens, each, plan.context, plan.data_parallel()));
   }
   const double share = std::ceil(plan.sequences() / plan.data_parallel());
   if (plan.micro_batch > share) {
-    return Refuse(
-        absl::StrFormat("--micro-batch %u: at most %.0f, a worker's share of --batch-tokens %.15g",
-                        plan.micro_batch, share, plan.batch_tokens));
+    return Refuse(absl::StrFormat(
+        "--micro-batch %u must be at most %.0f, a worker's share of --batch-tokens %.15g",
+        plan.micro_batch, share, plan.batch_tokens));
   }
   return absl::OkStatus();
 }

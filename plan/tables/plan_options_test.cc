@@ -94,21 +94,22 @@ TEST(ResolvePlan, NamesOptionsThatDoNotFitTogether) {
   const auto error = [](void (*change)(PlanInputs&)) { return ErrorOf(Shape(), change); };
   EXPECT_THAT(error([](PlanInputs& o) { o.heads = 0; }), HasSubstr("--heads: give all three"));
   EXPECT_THAT(error([](PlanInputs& o) { o.heads = 7; }), HasSubstr("a divisor of --width 768"));
-  EXPECT_THAT(error([](PlanInputs& o) { o.parameters = 175e9; }),
-              HasSubstr("--parameters 1.75e+11: far from the 1.252e+08 of --layers 12"));
+  EXPECT_THAT(
+      error([](PlanInputs& o) { o.parameters = 175e9; }),
+      HasSubstr("--parameters 1.75e+11 differs too much from the 1.252e+08 of --layers 12"));
   EXPECT_THAT(error([](PlanInputs& o) { o.tensor = 8; }),
-              HasSubstr("--tensor 8: a divisor of the 12 heads"));
+              HasSubstr("--tensor 8 must be a divisor of the 12 heads"));
   EXPECT_THAT(error([](PlanInputs& o) { o.pipeline = 5; }),
-              HasSubstr("--pipeline 5: a divisor of the 12 layers"));
+              HasSubstr("--pipeline 5 must be a divisor of the 12 layers"));
   EXPECT_THAT(error([](PlanInputs& o) { o.tensor = 3; }),
-              HasSubstr("--gpus 64: a multiple of --tensor x --pipeline = 3"));
+              HasSubstr("--gpus 64 must be a multiple of --tensor x --pipeline = 3"));
   EXPECT_THAT(error([](PlanInputs& o) { o.batch_tokens = 4096; }),
-              AllOf(HasSubstr("--batch-tokens 4096: at least 131072"), HasSubstr("--gpus")));
+              AllOf(HasSubstr("--batch-tokens 4096 must be at least 131072"), HasSubstr("--gpus")));
   EXPECT_THAT(error([](PlanInputs& o) {
                 o.batch_tokens = 131072;
                 o.micro_batch = 2;
               }),
-              HasSubstr("--micro-batch 2: at most 1, a worker's share"));
+              HasSubstr("--micro-batch 2 must be at most 1, a worker's share"));
   EXPECT_THAT(ErrorOf({}, [](PlanInputs&) {}), HasSubstr("--preset gpt3"));
 }
 

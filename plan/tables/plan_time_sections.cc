@@ -130,7 +130,7 @@ PlanSection StepSection(const PlanInputs& plan) {
   const StepBase base = plan.has_times() ? StepBaseOf(plan) : StepBase();
   PlanSection section{
       .key = "step",
-      .title = absl::StrFormat("A step by strategy: N = %u, m = %u, Psi = %s of a GPU, %s",
+      .title = absl::StrFormat("A step by strategy: N = %u, m = %u, Psi = %s per GPU, %s",
                                plan.data_parallel(), plan.micro_batches(),
                                CountText(plan.local_parameters()),
                                DecimalBytes(plan.push_bytes * plan.local_parameters())),
@@ -142,8 +142,8 @@ PlanSection StepSection(const PlanInputs& plan) {
       {"x Psi", "times_psi", PlanForm::kRatio},
       {"bytes", "sent_bytes", PlanForm::kBytes},
       {apart ? "receives" : "", "received_bytes", PlanForm::kBytes},
-      {apart ? "a server takes" : "a server", "server_received_bytes", PlanForm::kBytes},
-      {apart ? "gives" : "", "server_sent_bytes", PlanForm::kBytes}};
+      {apart ? "a server receives" : "a server", "server_received_bytes", PlanForm::kBytes},
+      {apart ? "sends" : "", "server_sent_bytes", PlanForm::kBytes}};
   if (plan.has_times()) {
     section.columns.push_back({"exchange", "exchange_seconds", PlanForm::kSeconds});
     section.columns.push_back({"a step", "sequential_seconds", PlanForm::kSeconds});
@@ -164,12 +164,12 @@ PlanSection StepSection(const PlanInputs& plan) {
                         FlopsATokenAndParameter(plan), SecondsText(base.compute))};
     if (plan.tensor * plan.pipeline > 1) section.notes.push_back(ModelParallelText(plan, base));
     section.notes.emplace_back(
-        "A step: computes, then exchanges; overlapped: both at once, the best there can be.");
+        "A step: computes, then exchanges; overlapped: both at once, the best possible.");
   } else {
     section.notes = {absl::StrCat("For times ", kNoTimes, ".")};
   }
   section.notes.emplace_back(
-      "Exchange: alpha-beta model, nothing for sums; servers on hosts of their own.");
+      "Exchange: alpha-beta model, without the time of sums; servers on their own hosts.");
   section.notes.insert(section.notes.end(), plan.exchange_notes.begin(), plan.exchange_notes.end());
   return section;
 }
@@ -189,7 +189,7 @@ PlanSection DeadlineSection(const PlanInputs& plan, const LectureFigures& lectur
   section.columns = {{"what", "what"}, {"unrounded", "unrounded"}, {"rounded", "rounded"}};
   section.rows.push_back({"GPUs for the deadline", gpus, std::ceil(gpus)});
   if (group > 1) {
-    section.rows.push_back({absl::StrFormat("  a multiple of t p = %.0f", group), nullptr,
+    section.rows.push_back({absl::StrFormat("  as a multiple of t p = %.0f", group), nullptr,
                             std::ceil(gpus / group) * group});
   }
   const auto add_days = [&](const std::string& what, double days) {
@@ -212,7 +212,7 @@ PlanSection DeadlineSection(const PlanInputs& plan, const LectureFigures& lectur
       absl::StrFormat("%d x %s parameters x %s tokens = %.4g FLOPs / (%.4g TFLOPS x %g days).",
                       FlopsATokenAndParameter(plan), CountText(plan.parameters),
                       CountText(plan.tokens), flops, plan.achieved_flops() * 1e-12, plan.days),
-      "--utilization is from end to end, all waiting in it; the step above counts waiting anew."};
+      "--utilization is end to end and includes all waiting; the step above adds waiting again."};
   return section;
 }
 
@@ -224,7 +224,7 @@ PlanSection TensorSection(const PlanInputs& plan) {
   }
   const TransformerShape& shape = *plan.shape;
   section.title =
-      absl::StrFormat("Tensor parallelism, t GPUs a layer%s, pipeline %u; a GPU",
+      absl::StrFormat("Tensor parallelism, t GPUs per layer%s, pipeline %u; per GPU",
                       plan.sequence_parallel ? " with sequence parallelism" : "", plan.pipeline);
   section.columns = {{"t", "tensor"},
                      {"N", "workers"},
@@ -248,10 +248,9 @@ PlanSection TensorSection(const PlanInputs& plan) {
          seconds, t == plan.tensor});
   }
   section.notes = {
-      "All-reduces a layer, of 2 s b h bytes: 2 forward, 2 backward, 2 more if fully recomputed.",
-      absl::StrFormat(
-          "Sends: for a micro-batch. Rings on --host-link up to %u GPUs, then on --link.",
-          plan.host_gpus)};
+      "All-reduces per layer, of 2 s b h bytes: 2 forward, 2 backward, 2 more if fully recomputed.",
+      absl::StrFormat("Sends: per micro-batch. Rings on --host-link up to %u GPUs, then on --link.",
+                      plan.host_gpus)};
   return section;
 }
 
@@ -263,7 +262,7 @@ PlanSection PipelineSection(const PlanInputs& plan) {
   }
   const TransformerShape& shape = *plan.shape;
   section.title = absl::StrFormat(
-      "Pipeline parallelism, p stages, m micro-batches a step, tensor %u; a GPU", plan.tensor);
+      "Pipeline parallelism, p stages, m micro-batches per step, tensor %u; per GPU", plan.tensor);
   section.columns = {{"p", "pipeline"},
                      {"N", "workers"},
                      {"layers", "layers"},
@@ -288,7 +287,7 @@ PlanSection PipelineSection(const PlanInputs& plan) {
   }
   section.notes = {
       "Bubble: (p - 1) / m of computing; idle: of the step. Held: micro-batches, 1F1B (GPipe: m).",
-      "Sends: 2 s b h bytes a micro-batch forward, as many backward; not hidden."};
+      "Sends: 2 s b h bytes per micro-batch forward, as many backward; not hidden."};
   return section;
 }
 

@@ -97,7 +97,7 @@ void RunWatch::AfterDelivery() {
     if (delivery_.was_held) {
       Violation(absl::StrCat("lane ", lane.lane, " answered a pull of block ", pull.block,
                              " for clock ", pull.clock, " by ", PeerName(delivery_.sender),
-                             " only when it was asked for again: the one before it was lost"));
+                             " only after it was resent: the first pull was lost"));
     }
     held.erase(key);
     return;
@@ -134,7 +134,7 @@ void RunWatch::OnSent(const LaneState& lane, const Outgoing& message) {
                        push.virtual_worker == header.virtual_worker;
   if (to_this && (push.timeline != lane.timeline || push.view != lane.view)) {
     Violation(absl::StrCat("lane ", lane.lane, ", in view ", lane.view, " of timeline ",
-                           lane.timeline, ", took ", PushText(push), ", of view ", push.view,
+                           lane.timeline, ", accepted ", PushText(push), ", of view ", push.view,
                            " and timeline ", push.timeline));
   }
   if (header.kind == MessageKind::kCommitted) NoteCommitted(lane, header);
@@ -156,7 +156,7 @@ void RunWatch::NoteCommitted(const LaneState& lane, const WireHeader& push) {
     uint64_t& clock = Committed(lane, id)[push.virtual_worker];
     if (push.clock > clock) {
       Violation(absl::StrCat("segment ", id, " commits clock ", push.clock, " of virtual worker ",
-                             push.virtual_worker, ", and has not committed clock ", clock));
+                             push.virtual_worker, ", but has not committed clock ", clock));
     }
     clock = std::max(clock, push.clock + 1);
   }
@@ -195,9 +195,9 @@ void RunWatch::CheckBound(const LaneState& lane, const WireHeader& served) {
       const uint64_t last = v < lane.final_clocks.size() ? lane.final_clocks[v] : ~uint64_t{0};
       if (next[v] >= std::min(needed, last)) continue;
       return Violation(absl::StrCat("lane ", lane.lane, " serves segment ", id, " for clock ",
-                                    clock, ", and of virtual worker ", v, " it has committed ",
-                                    next[v], " clocks: with staleness ", staleness_, " ", needed,
-                                    " are needed"));
+                                    clock, ", but of virtual worker ", v, " it has committed only ",
+                                    next[v], " clocks: staleness ", staleness_, " requires ",
+                                    needed));
     }
   }
 }
@@ -206,7 +206,7 @@ void RunWatch::OnMalformed(const LaneState& lane, const WireHeader& header,
                            uint64_t payload_bytes) {
   Violation(absl::StrCat(
       "a message of kind ", static_cast<int>(header.kind), " from ", PeerName(header.sender),
-      " made no sense to lane ", lane.lane, ", in view ", lane.view, " of timeline ", lane.timeline,
+      " is malformed for lane ", lane.lane, ", in view ", lane.view, " of timeline ", lane.timeline,
       ": view ", header.view, ", timeline ", header.timeline, ", block ", header.block,
       ", segments ", header.first_segment, " + ", header.segment_count, ", virtual workers ",
       header.virtual_worker, " + ", header.virtual_worker_count, ", clock ", header.clock,
@@ -223,7 +223,7 @@ void RunWatch::OnPulled(uint32_t worker, uint32_t block, uint64_t version,
   const auto expected = options_.expected->find({block, version});
   if (expected == options_.expected->end() || expected->second == hash) return;
   Violation(absl::StrCat("worker ", worker, " got weights of block ", block, " at version ",
-                         version, " that are not those of the job without faults"));
+                         version, " that differ from those of the job without faults"));
 }
 
 }  // namespace tug

@@ -39,15 +39,15 @@ void Told::CheckNumber(const std::string& text, const std::string& phrase) {
   const std::optional<uint64_t> number = NumberAfter(text, phrase);
   if (!number.has_value() || *number == saved_) return;
   if (*number < saved_ && absl::StrContains(text, kLater)) return;
-  violation_(absl::StrCat("people are told \"", text, "\", and the newest checkpoint is of step ",
-                          saved_));
+  violation_(
+      absl::StrCat("the user is told \"", text, "\", but the last checkpoint is of step ", saved_));
 }
 
 void Told::OnNotice(const std::string& text) {
   CheckNumber(text, "the job goes back to step ");
   if (absl::StrContains(text, "all steps are in the checkpoint") && !stopped_ &&
       saved_ < job_steps_) {
-    violation_(absl::StrCat("people are told \"", text, "\", and the newest checkpoint is of step ",
+    violation_(absl::StrCat("the user is told \"", text, "\", but the last checkpoint is of step ",
                             saved_));
   }
 }
@@ -67,34 +67,34 @@ void Told::OnStopAnswer(const std::string& text) {
 void Told::OnDone(const StatusReply& status) {
   const std::string reason = EndReason(status, job_steps_);
   if (status.step() != saved_ || status.last_checkpoint() != saved_) {
-    violation_(absl::StrCat("the job says that it ended at step ", status.step(),
+    violation_(absl::StrCat("the job reports that it ended at step ", status.step(),
                             ", with the checkpoint of step ", status.last_checkpoint(),
-                            ", and its newest checkpoint is of step ", saved_));
+                            ", but its last checkpoint is of step ", saved_));
   }
   // Where every push is an update, there may be further steps that were not known to have begun.
   if ((reason == "done") != (saved_ >= job_steps_)) {
-    violation_(absl::StrCat("the summary says \"", reason,
-                            "\", and the newest checkpoint is of step ", saved_, " of ",
-                            job_steps_));
+    violation_(absl::StrCat("the summary reports \"", reason,
+                            "\", but the last checkpoint is of step ", saved_, " of ", job_steps_));
   }
   if (!stopped_ && saved_ < job_steps_) {
     violation_(
-        absl::StrCat("nobody stopped the job, and it ended at step ", saved_, " of ", job_steps_));
+        absl::StrCat("the job was not stopped, but ended at step ", saved_, " of ", job_steps_));
   }
   if (promised_.has_value() && *promised_ != saved_ && !(maybe_later_ && *promised_ < saved_)) {
-    violation_(absl::StrCat("who stopped the job was promised the checkpoint of step ", *promised_,
-                            ", and it ended with that of step ", saved_));
+    violation_(absl::StrCat("the reply to the stop request promised the checkpoint of step ",
+                            *promised_, ", but the job ended with that of step ", saved_));
   }
   if (status.has_best() && status.best().version() > saved_) {
     violation_(absl::StrCat("the best evaluation is of step ", status.best().version(),
-                            ", and the job ended at step ", saved_));
+                            ", but the job ended at step ", saved_));
   }
 }
 
 void Told::OnFailure(const std::string& text) {
   CheckNumber(text, "(step ");
   if (absl::StrContains(text, "no checkpoint was written yet") && saved_ > 0) {
-    violation_(absl::StrCat("people are told \"", text, "\", and there is one of step ", saved_));
+    violation_(absl::StrCat("the user is told \"", text, "\", but the last checkpoint is of step ",
+                            saved_));
   }
 }
 

@@ -56,20 +56,20 @@ TEST_F(ToldTest, FindsAnEndAtAStepThatIsNotSaved) {
   told_.OnStopAnswer("stopping after the step in progress, then a checkpoint");
   told_.OnDone(Done(24, 5));
   EXPECT_THAT(untrue_, ElementsAre(HasSubstr("ended at step 24, with the checkpoint of step 5"),
-                                   HasSubstr("the summary says \"done\"")));
+                                   HasSubstr("the summary reports \"done\"")));
 }
 
 TEST_F(ToldTest, FindsAnEndThatNobodyAskedFor) {
   told_.OnCommitted(5);
   told_.OnDone(Done(5, 5));
-  EXPECT_THAT(untrue_, ElementsAre(HasSubstr("nobody stopped the job")));
+  EXPECT_THAT(untrue_, ElementsAre(HasSubstr("the job was not stopped")));
 }
 
 TEST_F(ToldTest, FindsAPromiseThatWasNotKept) {
   told_.OnStopAnswer("the job ends now, without a checkpoint of its own");
   told_.OnCommitted(5);
   told_.OnDone(Done(5, 5));
-  EXPECT_THAT(untrue_, ElementsAre(HasSubstr("was promised the checkpoint of step 0")));
+  EXPECT_THAT(untrue_, ElementsAre(HasSubstr("promised the checkpoint of step 0")));
 }
 
 TEST_F(ToldTest, FindsABestEvaluationOfAStepThatIsGone) {

@@ -21,19 +21,19 @@ namespace {
 absl::Status CheckJob(const JobConfig& job) {
   if (job.compute() != JobConfig::REPLAY || !job.replay().has_resolved_profile()) {
     return absl::InvalidArgumentError(
-        "only a replay is simulated: set compute to REPLAY and replay.profile to a profile");
+        "only replays can be simulated: set compute to REPLAY and replay.profile to a profile");
   }
   RETURN_IF_ERROR(CheckReplayProfile(job.replay().resolved_profile()));
   if (job.sync().policy() != SyncConfig::BSP) {
-    return absl::InvalidArgumentError("only sync.policy BSP is simulated");
+    return absl::InvalidArgumentError("only sync.policy BSP can be simulated");
   }
   if (AllReduces(job)) {
-    return absl::InvalidArgumentError("only exchange PUSH_PULL is simulated");
+    return absl::InvalidArgumentError("only exchange PUSH_PULL can be simulated");
   }
   if (job.comm().push_codec().has_auto_() || job.comm().pull_format() == CommConfig::PULL_AUTO) {
     return absl::InvalidArgumentError(
-        "what auto chooses hangs on times that are measured as a job runs: name a codec and a "
-        "pull_format to simulate");
+        "auto cannot be simulated, since it depends on times measured during a job: name a codec "
+        "in comm.push_codec and a comm.pull_format");
   }
   return absl::OkStatus();
 }
@@ -98,7 +98,8 @@ double ReplayTraffic::compute_seconds() const {
 absl::Status CheckLinkRate(double bytes_per_second) {
   if (bytes_per_second > 0 && std::isfinite(bytes_per_second)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("a link of ", bytes_per_second, " bytes a second cannot be simulated"));
+      absl::StrCat("a link of ", bytes_per_second,
+                   " bytes per second cannot be simulated: give a finite rate above 0"));
 }
 
 absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {

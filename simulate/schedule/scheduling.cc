@@ -24,12 +24,12 @@ absl::Status CheckHosts(const SimulatedHosts& hosts) {
        {hosts.latency_seconds, hosts.message_seconds, hosts.server_bytes_per_second,
         hosts.encode_bytes_per_second, hosts.decode_bytes_per_second, hosts.queue_seconds}) {
     if (value >= 0 && std::isfinite(value)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("simulated hosts have times and rates of 0 or more, not ", value));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "times and rates of simulated hosts must be finite and at least 0, not ", value));
   }
   if (!(hosts.unevenness >= 1 && std::isfinite(hosts.unevenness))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the unevenness of simulated links is at least 1, not ", hosts.unevenness));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the unevenness of simulated links must be finite and at least 1, not ", hosts.unevenness));
   }
   return absl::OkStatus();
 }

@@ -124,7 +124,7 @@ TEST_F(ExperimentTest, ComparesSyncPolicies) {
   EXPECT_THAT(run.err(), Not(HasSubstr("tug: ")));
   EXPECT_THAT(
       run.out(),
-      AllOf(HasSubstr("| backup(1) |"), HasSubstr("local(16) beside a worker 4 times as slow: "),
+      AllOf(HasSubstr("| backup(1) |"), HasSubstr("local(16) with a worker 4 times as slow: "),
             HasSubstr("of the straggler's pace"), HasSubstr("of the bound 0.6250"),
             HasSubstr("asp with random pauses: "), HasSubstr("/out/report.html")));
   const std::vector<nlohmann::json> rows = Rows();
@@ -145,9 +145,9 @@ TEST_F(ExperimentTest, ComparesSyncPolicies) {
     EXPECT_TRUE(fs::exists(Path("out/" + row["folder"].get<std::string>() + "/trace.json")));
   }
   EXPECT_THAT(ReadText(Path("out/report.html")),
-              AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Who waits where"),
+              AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Steps and waits of each worker"),
                     HasSubstr("4 times as slow as the others"), HasSubstr("Time of each worker"),
-                    HasSubstr("How many updates of a segment"), HasSubstr("% of bound"),
+                    HasSubstr("Number of updates of a segment"), HasSubstr("% of bound"),
                     HasSubstr("</html>")));
   ExpectNobodyLeft();
 }
@@ -169,7 +169,7 @@ TEST_F(ExperimentTest, ComparesWhatSyncPoliciesLearn) {
   }
   EXPECT_THAT(ReadText(Path("out/report.md")),
               AllOf(HasSubstr("- asp, stragglers: none: final loss "),
-                    HasSubstr("against undisturbed bsp")));
+                    HasSubstr("compared with undisturbed bsp")));
   EXPECT_THAT(ReadText(Path("out/report.html")),
               AllOf(HasSubstr("<h3>Losses</h3>"), HasSubstr("straggler none</text>"),
                     HasSubstr("Staleness"), HasSubstr("</html>")));
@@ -209,7 +209,7 @@ sections: LOSSES
   ASSERT_EQ(run.exit_code(), 0) << run.err();
   EXPECT_THAT(run.err(), Not(HasSubstr("tug: ")));
   EXPECT_THAT(run.out(), AllOf(HasSubstr("## Pays, or does not pay"), HasSubstr("| fp32/bf16 |"),
-                               HasSubstr("each of which sends at most 50 Mbit/s"),
+                               HasSubstr("at most 50 Mbit/s sent by each process"),
                                HasSubstr("/out/report.html")));
   std::map<std::string, nlohmann::json> measures;
   for (const std::string& line :
@@ -244,14 +244,14 @@ sections: LOSSES
 // The built-in file: two of its cases, run one after the other in the same folder.
 TEST_F(ExperimentTest, ComparesWaysToExchange) {
   EXPECT_THAT(Run({"experiment", "exchange", "--case", "link=none", "--dry-run"}).out(),
-              AllOf(HasSubstr("11 cases, 3 times each"), Not(HasSubstr("200mbit"))));
+              AllOf(HasSubstr("11 cases, 3 repeats each"), Not(HasSubstr("200mbit"))));
   for (const char* one : {"case=servers:2, link=none", "case=zero1,link=none"}) {
     const Process& run = Run({"experiment", "exchange", "--case", one, "--repeats", "1", "--set",
                               "train.steps=5", "--set", "replay.profile=late.textproto", "--set",
                               "replay.size_scale=1", "--out", Path("out")});
     ASSERT_EQ(run.exit_code(), 0) << run.err();
     EXPECT_THAT(run.err(), Not(HasSubstr("tug: ")));
-    EXPECT_THAT(run.err(), HasSubstr("1 cases, 1 times each"));
+    EXPECT_THAT(run.err(), HasSubstr("1 cases, 1 repeats each"));
     EXPECT_THAT(run.out(), AllOf(HasSubstr("| zero1 "), HasSubstr("/out/report.html")));
   }
   for (const char* folder : {"out/runs/003-servers_2-none-r1", "out/runs/017-zero1-none-r1"}) {
@@ -287,7 +287,7 @@ TEST_F(ExperimentTest, MakesItsHostsOrSaysWhatItLacks) {
   }
   EXPECT_THAT(ReadText(Path("out/report.html")),
               AllOf(HasSubstr("The alpha-beta model"), HasSubstr("Bytes of each host"),
-                    HasSubstr("Beside the alpha-beta model")));
+                    HasSubstr("Compared with the alpha-beta model")));
   EXPECT_THAT(ReadText(Path("out/report.md")), HasSubstr("| link 200mbit | mixed:1 "));
   ExpectNobodyLeft();
 }
@@ -345,8 +345,9 @@ TEST_F(ExperimentTest, PutsTheLowerBoundBesideOrdersOnATestbed) {
   if (const std::string lack = LackOfTestbed(); !lack.empty()) GTEST_SKIP() << "skipped: " << lack;
   const Process& run = Run(Orders({"--set", "place.testbed.link=50mbit"}));
   ASSERT_EQ(run.exit_code(), 0) << run.err();
-  EXPECT_THAT(run.out(), AllOf(HasSubstr("of the lower bound"), HasSubstr("Simulated step times"),
-                               Not(HasSubstr("There is no lower bound"))));
+  EXPECT_THAT(run.out(),
+              AllOf(HasSubstr("times the lower bound"), HasSubstr("Simulated step times"),
+                    Not(HasSubstr("There is no lower bound"))));
   EXPECT_THAT(ReadText(Path("out/report.html")),
               AllOf(HasSubstr("the fluid schedule on the busiest link"), HasSubstr(" x bound")));
   ExpectNobodyLeft();

@@ -24,8 +24,9 @@ absl::Status CheckShape(const AttentionShape& shape, float p) {
         absl::StrFormat("attention: head_dim %d is above %d", shape.head_dim, kMaxHeadDim));
   }
   if (shape.causal && shape.queries != shape.keys) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "attention: causal with %d queries and %d keys", shape.queries, shape.keys));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("attention: causal needs equal numbers of queries (%d) and keys (%d)",
+                        shape.queries, shape.keys));
   }
   constexpr int64_t kMostRows = int64_t{1} << 30;
   if (shape.queries > kMostRows || shape.keys > kMostRows ||
@@ -33,11 +34,11 @@ absl::Status CheckShape(const AttentionShape& shape, float p) {
       (p > 0 &&
        shape.heads * shape.queries * ((shape.keys + 63) / 64 * 64) > kMaxDropoutElements)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("attention: %d samples of %d queries and %d keys with %d heads",
+        absl::StrFormat("attention: too large: %d samples of %d queries and %d keys with %d heads",
                         shape.batch, shape.queries, shape.keys, shape.heads));
   }
   if (!(p >= 0 && p < 1)) {
-    return absl::InvalidArgumentError(absl::StrFormat("attention: dropout of %g", p));
+    return absl::InvalidArgumentError(absl::StrFormat("attention: dropout %g is not in [0, 1)", p));
   }
   return absl::OkStatus();
 }

@@ -216,8 +216,7 @@ TEST_F(CudaEmulation, WaitingForThreadsThatDoNotComeIsAnErrorThatSaysWhere) {
   EXPECT_TRUE(Says(Launch(ShuffleForHalf, {1, 32, stream_}, x.data()), "in __shfl_sync at "));
   EXPECT_TRUE(Says(Launch(ShuffleForHalf, {1, 16, stream_}, x.data()), "in __shfl_sync at "));
   EXPECT_TRUE(Says(Launch(ShuffleFromOutside, {1, 32, stream_}, x.data()), "reads lane 20, which"));
-  EXPECT_TRUE(
-      Says(Launch(ShuffleWithoutItself, {1, 32, stream_}, x.data()), "without the calling"));
+  EXPECT_TRUE(Says(Launch(ShuffleWithoutItself, {1, 32, stream_}, x.data()), "lacks the calling"));
   status = Launch(WarpMeetsBarrier, {1, 64, stream_}, x.data());
   EXPECT_FALSE(status.ok());
   // A fault does not affect the next grid.
@@ -260,7 +259,7 @@ TEST_F(CudaEmulation, WatchesSharedMemory) {
   ASSERT_TRUE(Launch(ReadUnwritten, {1, 1, stream_, 8}, out.data()).ok());
   EXPECT_TRUE(std::isnan(out.data()[0]));
   EXPECT_TRUE(Says(Launch(ReadUnwritten, {1, 1, stream_, 4}, out.data()), "launched with 4"));
-  EXPECT_TRUE(Says(Launch(WriteBehind, {1, 1, stream_, 32}), "behind the 32 bytes"));
+  EXPECT_TRUE(Says(Launch(WriteBehind, {1, 1, stream_, 32}), "beyond the 32 bytes"));
 }
 
 struct AddOneArgs {
@@ -347,7 +346,7 @@ TEST(DeviceMemoryDeathTest, AWriteBehindItsEndEndsTheProcess) {
         const auto buffer = DeviceBuffer::Create(10);
         buffer->As<char>()[10] = 0;
       },
-      "written behind the end of 10 bytes");
+      "written beyond the end of 10 bytes");
 }
 
 #if defined(__SANITIZE_ADDRESS__)

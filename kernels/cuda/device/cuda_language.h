@@ -102,7 +102,7 @@ absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
   const std::tuple<Parameters...> parameters(static_cast<Parameters>(arguments)...);
   const auto check = [](const auto&... each) {
     if ((IsUsable(each) && ...)) return absl::OkStatus();
-    return absl::InternalError("a kernel is given a pointer to what is not device memory");
+    return absl::InternalError("a kernel argument points to memory that is not device memory");
   };
   const absl::Status given = std::apply(check, parameters);
   if (!given.ok()) return given;

@@ -8,7 +8,7 @@
 // immediately or as late as possible).
 //
 // Errors of all functions: UNAVAILABLE "no GPU: ..." (no usable GPU or driver, or a build without
-// CUDA) or "no GPU that this program has kernels for: ..." (compute capability below 8.0, or a
+// CUDA) or "no GPU supported by this build: ..." (compute capability below 8.0, or a
 // driver too old for them), RESOURCE_EXHAUSTED (memory, with the bytes requested and, for device
 // memory, those free), INTERNAL (all other CUDA errors; a kernel's fault is reported by the next
 // wait, and the process can then no longer use the GPU). None ends the process.

@@ -20,12 +20,13 @@ absl::Status AllocationStatus(cudaError_t error, size_t wanted, absl::string_vie
   cudaGetLastError();
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
-  return absl::ResourceExhaustedError(absl::StrCat(call, ": ", wanted, " bytes wanted; on the GPU ",
-                                                   free, " of ", total, " are free"));
+  return absl::ResourceExhaustedError(absl::StrCat(call, ": ", wanted,
+                                                   " bytes requested, but on the GPU only ", free,
+                                                   " of ", total, " are free"));
 }
 
 absl::Status NoKernelsFor(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat("no GPU that this program has kernels for: ", what));
+  return absl::UnavailableError(absl::StrCat("no GPU supported by this build: ", what));
 }
 
 absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
@@ -233,7 +234,7 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     return absl::ResourceExhaustedError(
-        absl::StrCat("cudaMallocHost: ", bytes, " bytes wanted, which the host cannot pin"));
+        absl::StrCat("cudaMallocHost: ", bytes, " bytes requested, which the host cannot pin"));
   }
   RETURN_IF_ERROR(CudaStatus(error, "cudaMallocHost"));
   return PinnedBuffer(data, size_bytes);

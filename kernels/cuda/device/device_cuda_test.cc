@@ -46,7 +46,7 @@ TEST(CudaStatus, AGpuWithoutKernelsIsNoUsableGpu) {
     const absl::Status status = CudaStatus(error, "launch");
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_THAT(std::string(status.message()),
-                testing::StartsWith("no GPU that this program has kernels for: launch: "));
+                testing::StartsWith("no GPU supported by this build: launch: "));
   }
   EXPECT_TRUE(absl::IsInternal(CudaStatus(cudaErrorLaunchFailure, "launch")));
 }
@@ -161,7 +161,7 @@ TEST_F(Device, TimeBetweenEventsIsNotNegative) {
 TEST_F(Device, TooMuchMemoryIsAnErrorThatNamesBytes) {
   const auto buffer = DeviceBuffer::Create(size_t{1} << 50);
   EXPECT_TRUE(absl::IsResourceExhausted(buffer.status())) << buffer.status();
-  EXPECT_NE(buffer.status().ToString().find("1125899906842624 bytes wanted"), std::string::npos)
+  EXPECT_NE(buffer.status().ToString().find("1125899906842624 bytes requested"), std::string::npos)
       << buffer.status();
   EXPECT_TRUE(DeviceBuffer::Create(256).ok());
 }

@@ -34,14 +34,14 @@ EmulatedEvent& Of(void* event) { return *static_cast<EmulatedEvent*>(event); }
 
 absl::Status CheckRange(const void* device, size_t bytes) {
   if (bytes == 0 || emulation::IsDeviceRange(device, bytes)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(bytes, " bytes that do not all lie in device memory"));
+  return absl::InternalError(absl::StrCat(bytes, " bytes that are not entirely in device memory"));
 }
 
 absl::StatusOr<void*> Allocate(size_t bytes, void* (*allocate)(size_t)) {
   void* const data = bytes <= kMemoryBytes ? allocate(bytes) : nullptr;
   if (data != nullptr) return data;
   return absl::ResourceExhaustedError(
-      absl::StrCat(bytes, " bytes wanted; an emulated GPU has ", kMemoryBytes));
+      absl::StrCat(bytes, " bytes requested; an emulated GPU has ", kMemoryBytes));
 }
 
 // Registered host memory, in whole pages. Thread-safe.
@@ -104,7 +104,7 @@ absl::Status QueueCopy(void* to, const void* from, size_t bytes, const void* dev
     RETURN_IF_ERROR(CheckRange(device, bytes));
     if (pinned && !IsPinned(host, bytes)) {
       return absl::InternalError(
-          absl::StrCat("a copy of ", bytes, " bytes is done after their host memory is unpinned"));
+          absl::StrCat("a copy of ", bytes, " bytes runs after their host memory was unpinned"));
     }
     const emulation::DeviceAccess access;
     std::memcpy(to, from, bytes);
@@ -159,7 +159,7 @@ absl::StatusOr<bool> Event::IsDone() const { return emulation::IsDone(Of(handle_
 absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end) {
   const EmulatedEvent &first = Of(begin.handle_.get()), &last = Of(end.handle_.get());
   if (!first.timed || !last.timed) {
-    return absl::InternalError("time between events that are not made for it");
+    return absl::InternalError("time between events created without timing");
   }
   const absl::Time from = emulation::TimeOf(first.recorded), to = emulation::TimeOf(last.recorded);
   if (from == absl::InfinitePast() || to == absl::InfinitePast()) {
@@ -221,8 +221,8 @@ void PinnedBuffer::Free::operator()(void* data) const {
 absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
   RETURN_IF_ERROR(emulation::CheckNotCapturing("registering"));
   if (!RegisteredPages().Add(reinterpret_cast<uintptr_t>(host), size_bytes)) {
-    return absl::InternalError(absl::StrCat(
-        size_bytes, " bytes that are not at the boundary of a page, or registered already"));
+    return absl::InternalError(
+        absl::StrCat(size_bytes, " bytes are not page-aligned, or are already registered"));
   }
   return RegisteredMemory(host, /*device=*/0);
 }

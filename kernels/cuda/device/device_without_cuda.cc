@@ -6,7 +6,8 @@ namespace {
 
 absl::Status NotBuilt() {
   return absl::UnavailableError(
-      "no GPU: this tug is built without CUDA (deploy/build --config=cuda, where the toolkit is)");
+      "no GPU: tug was built without CUDA; build it with deploy/build --config=cuda on a host with "
+      "the CUDA toolkit");
 }
 
 }  // namespace

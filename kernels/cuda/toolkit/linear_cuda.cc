@@ -55,7 +55,8 @@ absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w,
   Epilogue<Y> epilogue{.pre_gelu = pre_gelu};
   if (a.bias != nullptr) {
     ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out, a.bias, stream));
-    if (epilogue.bias == nullptr) return absl::UnimplementedError("GPU: too long a bias to fuse");
+    if (epilogue.bias == nullptr)
+      return absl::UnimplementedError("GPU: the bias is too long to fuse");
   }
   return FusedMatMul(handle, ForwardProduct(w, a), epilogue, stream);
 }

@@ -21,7 +21,7 @@ absl::Status CheckFusible(const MatMulArgs<T, C>& args, const Epilogue<C>& epilo
       (!gelu || (args.ldc % 8 == 0 && AtVectors(args.c)))) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("GPU: a shape or a boundary that cannot be fused");
+  return absl::UnimplementedError("GPU: this shape or alignment cannot be fused");
 }
 
 }  // namespace tug::kernels::cuda

@@ -33,7 +33,7 @@ absl::Status CublasStatus(cublasStatus_t error, absl::string_view call) {
   switch (error) {
     case CUBLAS_STATUS_NOT_INITIALIZED:
     case CUBLAS_STATUS_ARCH_MISMATCH:
-      return absl::UnavailableError(absl::StrCat("no ", text, "; use compute on the CPU"));
+      return absl::UnavailableError(absl::StrCat("no ", text, "; set device to CPU"));
     case CUBLAS_STATUS_ALLOC_FAILED:
       return absl::ResourceExhaustedError(text);
     case CUBLAS_STATUS_NOT_SUPPORTED:

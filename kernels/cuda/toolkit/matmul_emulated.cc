@@ -55,7 +55,8 @@ absl::Status CheckMatrix(const char* name, const T* matrix, int64_t rows, int64_
   if (rows == 0 || columns == 0) return absl::OkStatus();
   const auto bytes = static_cast<size_t>((rows - 1) * stride + columns) * sizeof(T);
   if (emulation::IsDeviceRange(matrix, bytes)) return absl::OkStatus();
-  return absl::InternalError(std::string("a product's ") + name + " is not all in device memory");
+  return absl::InternalError(std::string("a product's ") + name +
+                             " is not entirely in device memory");
 }
 
 // The new value of C, [m][n], in FP32.
