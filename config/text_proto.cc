@@ -33,7 +33,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
     const auto* pool = google::protobuf::DescriptorPool::generated_pool();
     if (absl::StrContains(message, "has no field named") && quoted.size() > 1) {
       const auto* type = pool->FindMessageTypeByName(quoted[1]);
-      if (type != nullptr) return absl::StrCat(" There is ", FieldNames(*type), ".");
+      if (type != nullptr) return absl::StrCat(" Available: ", FieldNames(*type), ".");
     }
     if (absl::StartsWith(message, "Unknown enumeration value") && quoted.size() > 3) {
       return absl::StrCat(" `tug help job` lists the names.");
