@@ -96,7 +96,7 @@ bool PipeWriter::AppendIfRoom(absl::string_view bytes) {
 
 void PipeWriter::AppendLineIfRoom(absl::string_view prefix, absl::string_view line) {
   std::string lines = absl::StrCat(prefix, line, "\n");
-  if (left_out_ > 0) lines = absl::StrCat(prefix, left_out_, " lines are left out\n", lines);
+  if (left_out_ > 0) lines = absl::StrCat(prefix, left_out_, " lines were dropped\n", lines);
   left_out_ = AppendIfRoom(lines) ? 0 : left_out_ + 1;
 }
 

@@ -133,8 +133,8 @@ absl::Status WithOlderCheckpoint(const absl::Status& error, const std::string& f
   }
   return absl::Status(error.code(),
                       absl::StrCat(error.message(),
-                                   "; there is no older complete checkpoint beside it: restore it "
-                                   "from a copy or start the job anew"));
+                                   "; no older complete checkpoint exists next to it: restore it "
+                                   "from a backup or start the job again"));
 }
 
 absl::Status RemoveFolder(const CheckpointFolder& folder) {

@@ -118,9 +118,9 @@ absl::StatusOr<std::string> BehindBest(const std::string& path) {
     return FolderPath(CheckpointsFolder(run), best->version, FolderKind::kFinal);
   }
   if (!absl::IsNotFound(best.status())) return best.status();
-  return absl::NotFoundError(absl::StrCat(
-      "no checkpoint at ", path,
-      ": none of the run's was evaluated yet; name the run folder for its newest one"));
+  return absl::NotFoundError(absl::StrCat("no checkpoint at ", path,
+                                          ": no checkpoint of this run was evaluated yet; name the "
+                                          "run folder for its last checkpoint"));
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
     ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> candidates, ListCandidates(checkpoints));
     if (candidates.empty()) {
       return absl::NotFoundError(absl::StrCat("no complete checkpoint in ", checkpoints,
-                                              "; name another run folder or start the job anew"));
+                                              "; name another run folder or start the job again"));
     }
     found.folder = candidates.front().path;
   } else if (!ParseFolderPath(given) && !IsFolder(given)) {
@@ -183,7 +183,7 @@ absl::Status CheckpointReader::State::AddPieces(const SafetensorsReader& file) {
       continue;
     }
     if (!values) {
-      return absl::DataLossError(absl::StrCat(file.path(), " is no file of a checkpoint: tensor \"",
+      return absl::DataLossError(absl::StrCat(file.path(), " is not a checkpoint file: tensor \"",
                                               tensor.name, "\" is not named BLOCK/BEGIN-END/KIND"));
     }
     if (tensor.bytes.empty()) continue;
@@ -197,7 +197,7 @@ absl::Status CheckpointReader::State::SortPieces() {
   for (auto& [key, list] : pieces) {
     const std::optional<uint64_t> twice = SortAscending(list);
     if (!twice.has_value()) continue;
-    return absl::DataLossError(absl::StrCat("the files of ", folder, " hold element ", *twice,
+    return absl::DataLossError(absl::StrCat("the files of ", folder, " contain element ", *twice,
                                             " of block ", key.first, " twice"));
   }
   return absl::OkStatus();
@@ -250,9 +250,8 @@ absl::Status CheckpointReader::ReadRange(const std::string& block, uint64_t begi
   }
   if (next == end) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
-      state_->folder, " does not hold element ", next, " (", std::string(1, kind), ") of block ",
-      block,
-      "; it was written with another model or optimizer: resume with the configuration it is of"));
+      state_->folder, " does not contain element ", next, " (", std::string(1, kind), ") of block ",
+      block, "; it was written with another model or optimizer: resume with that configuration"));
 }
 
 bool CheckpointReader::has_clocks() const { return !state_->clocks.empty(); }
@@ -262,9 +261,9 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointReader::ReadClocks(const std::st
                                                                    uint64_t end) const {
   const auto found = state_->clocks.find({block, begin, end});
   if (found == state_->clocks.end()) {
-    return absl::NotFoundError(absl::StrCat(state_->folder, " holds no clocks of elements ", begin,
-                                            " to ", end, " of block ", block,
-                                            "; resume with the segments it was written with"));
+    return absl::NotFoundError(absl::StrCat(
+        state_->folder, " has no clocks for elements ", begin, " to ", end, " of block ", block,
+        "; resume with the comm.segment_elements it was written with"));
   }
   std::vector<uint64_t> clocks(found->second.size() / sizeof(uint64_t));
   std::memcpy(clocks.data(), found->second.data(), clocks.size() * sizeof(uint64_t));
@@ -285,13 +284,13 @@ struct ResidualReader::State {
 absl::Status ResidualReader::State::AddPieces() {
   const auto damaged = [&](const std::string& what) {
     return absl::DataLossError(
-        absl::StrCat(file.path(), " is no residual of a checkpoint: ", what));
+        absl::StrCat(file.path(), " is not a residual file of a checkpoint: ", what));
   };
   for (const TensorView& tensor : file.tensors()) {
     const std::optional<PieceName> name = ParsePieceName(tensor.name);
     if (!name.has_value() || name->kind != kResidual || tensor.dtype != "F32" ||
         tensor.bytes.size() / sizeof(float) < name->end - name->begin) {
-      return damaged(absl::StrCat("tensor \"", tensor.name, "\""));
+      return damaged(absl::StrCat("tensor \"", tensor.name, "\" is invalid"));
     }
     pieces[name->block].push_back({name->begin, name->end, tensor.bytes});
   }

@@ -34,7 +34,7 @@ absl::StatusOr<std::string> MakeUnfinishedFolder(const std::string& run_dir, uin
   if (::stat(run_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return absl::NotFoundError(
         absl::StrCat("the run folder ", run_dir,
-                     " is not on this host; choose one that all hosts of the job share"));
+                     " does not exist on this host; use a folder that all hosts of the job share"));
   }
   const std::string checkpoints = CheckpointsFolder(run_dir);
   const std::string folder = FolderPath(checkpoints, version, FolderKind::kUnfinished);
@@ -132,8 +132,8 @@ absl::Status PrepareFiles(const std::string& folder, const Manifest& manifest) {
     if (!found || static_cast<uint64_t>(info.st_size) != file.size_bytes()) {
       return absl::FailedPreconditionError(absl::StrCat(
           path,
-          found ? absl::StrCat(" has ", info.st_size, " bytes, not the ", file.size_bytes(),
-                               " that were written")
+          found ? absl::StrCat(" has ", info.st_size, " bytes instead of the ", file.size_bytes(),
+                               " written")
                 : std::string(" is missing"),
           "; check that all hosts share the run folder and that nothing else writes there"));
     }
@@ -242,7 +242,7 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const M
   RETURN_IF_ERROR(SyncFolder(checkpoints));
   RETURN_IF_ERROR(SyncFolder(run_dir));
   if (const absl::Status removed = RemoveSuperseded(run_dir, version, retention); !removed.ok()) {
-    LogWarning("old checkpoints stay", {{"why", std::string(removed.message())}});
+    LogWarning("old checkpoints were not deleted", {{"why", std::string(removed.message())}});
   }
   return FolderPath(checkpoints, version, FolderKind::kFinal);
 }

@@ -66,7 +66,8 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) 
   const std::string path = folder + "/" + kManifestFile;
   std::string text;
   if (!google::protobuf::TextFormat::PrintToString(manifest, &text)) {
-    return absl::InternalError(absl::StrCat("cannot write ", path, ": it has no text form"));
+    return absl::InternalError(
+        absl::StrCat("cannot write ", path, ": it cannot be printed as text"));
   }
   text += ChecksumLine(text);
   const absl::Status written = WriteText(path, text);
@@ -90,17 +91,18 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   parser.RecordErrorsTo(&errors);
   if (!parser.ParseFromString(std::string(body), &manifest) ||
       manifest.format_version() != kManifestFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, " is of another version of this program than format ", kManifestFormatVersion));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " was written by a different version of tug; this one reads format ",
+                     kManifestFormatVersion));
   }
   if (const absl::Status checked = CheckConfig(manifest.config()); !checked.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, " is not of a job that this program takes: ", checked.message()));
+        absl::StrCat(path, " has an invalid job configuration: ", checked.message()));
   }
   std::set<std::string> names;
   for (const ManifestFile& file : manifest.files()) {
     if (!IsPlainFileName(file.name()) || !names.insert(file.name()).second) {
-      return absl::DataLossError(absl::StrCat(path, " names the file \"",
+      return absl::DataLossError(absl::StrCat(path, " lists the file \"",
                                               absl::CEscape(file.name()),
                                               "\" twice or outside its folder"));
     }

@@ -21,9 +21,9 @@ using Json = nlohmann::json;
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
-  return absl::DataLossError(absl::StrCat(
-      path, " is not a whole safetensors file: ", what,
-      "; it is truncated, damaged or of another kind: copy it again or use another checkpoint"));
+  return absl::DataLossError(absl::StrCat(path, " is not a complete safetensors file: ", what,
+                                          "; it is truncated, damaged or another kind of file: "
+                                          "copy it again or use another checkpoint"));
 }
 
 // Parses without exceptions, with limited depth; refuses repeated keys, of which JSON libraries
@@ -87,7 +87,8 @@ std::optional<uint64_t> SizeBytes(const std::vector<uint64_t>& shape, uint64_t e
 // Returns the error in a tensor's entry, if any; otherwise fills in `view`.
 std::optional<std::string> ParseTensor(const Json& entry, std::span<const std::byte> data,
                                        TensorTypes types, TensorView& view) {
-  if (!entry.is_object() || entry.size() != 3) return "has other fields than it should";
+  if (!entry.is_object() || entry.size() != 3)
+    return "must have exactly the fields dtype, shape and data_offsets";
   const auto dtype = entry.find("dtype");
   if (dtype == entry.end() || !dtype->is_string()) return "has no type";
   view.dtype = dtype->get<std::string>();
@@ -100,7 +101,7 @@ std::optional<std::string> ParseTensor(const Json& entry, std::span<const std::b
   const uint64_t end = (*offsets)[1];
   if (begin > end || end > data.size()) return "lies outside the file";
   if (element_bytes != 0 && SizeBytes(*shape, element_bytes) != end - begin)
-    return "has another size than its shape says";
+    return "has a size that does not match its shape";
   view.shape = *std::move(shape);
   view.bytes = data.subspan(begin, end - begin);
   return std::nullopt;
@@ -155,7 +156,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::FromMapped(MappedFile file,
               if (a.bytes.data() != b.bytes.data()) return a.bytes.data() < b.bytes.data();
               return a.bytes.size() < b.bytes.size();
             });
-  if (!Covers(reader.tensors_, data)) return Damaged(path, "its tensors overlap or leave holes");
+  if (!Covers(reader.tensors_, data)) return Damaged(path, "its tensors overlap or leave gaps");
   return reader;
 }
 

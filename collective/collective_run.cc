@@ -88,9 +88,9 @@ void CollectiveRun::Send(uint32_t send) {
 
 absl::Status CollectiveRun::OnPortWord(const PortWord& word) {
   if (word.number >= plan_->sends_to[word.peer].size()) {
-    return absl::InvalidArgumentError(absl::StrCat("has a word about message ", word.number,
-                                                   ", this rank sends it ",
-                                                   plan_->sends_to[word.peer].size()));
+    return absl::InvalidArgumentError(absl::StrCat("refers to message ", word.number,
+                                                   ", but this rank sends it ",
+                                                   plan_->sends_to[word.peer].size(), " messages"));
   }
   const auto found = std::find(plan_->awaited.begin(), plan_->awaited.end(), word);
   if (found == plan_->awaited.end()) return absl::OkStatus();
@@ -142,15 +142,15 @@ absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t 
   const std::span<const uint32_t> expected = plan_->receives_from[rank];
   const uint64_t count = message.payload.size_bytes() / ElementBytes(type_);
   if (number >= expected.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sends message ", number, ", this rank expects ", expected.size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sends message ", number, ", but this rank expects ", expected.size(), " messages"));
   }
   const uint32_t receive = expected[number];
   const PlannedMessage& planned = plan_->receives[receive];
   if (place != planned.place || message.payload.size_bytes() != Target(planned).size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "sends elements ", place, " to ", place + count, " as message ", number,
-        ", this rank expects ", planned.place, " to ", planned.place + planned.elements()));
+        ", but this rank expects ", planned.place, " to ", planned.place + planned.elements()));
   }
   Receive& arrived = receives_[receive];
   if (arrived.state != State::kAwaited) return absl::OkStatus();

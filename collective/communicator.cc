@@ -68,7 +68,7 @@ absl::Status Communicator::Meet() {
     if (now >= deadline) {
       const auto missing = std::find_if_not(links_.begin(), links_.end(), met) - links_.begin();
       group_.Abort(static_cast<uint32_t>(missing),
-                   absl::StrCat("has not come within ", absl::FormatDuration(patience_)),
+                   absl::StrCat("did not connect within ", absl::FormatDuration(patience_)),
                    absl::StatusCode::kDeadlineExceeded);
     }
     if (!group_.status().ok()) {
@@ -152,7 +152,7 @@ absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuf
     if (now >= next_tick_) Tick(now);
     if (!group_.finished(number) || now - begun < patience_) continue;
     for (uint32_t rank = 0; rank < world(); ++rank) {
-      if (!links_[rank].waiting.empty()) group_.Abort(rank, "takes nothing");
+      if (!links_[rank].waiting.empty()) group_.Abort(rank, "accepts no messages");
     }
   }
   if (!group_.status().ok()) {
@@ -229,7 +229,7 @@ bool Communicator::TrySend(uint32_t rank, const Outgoing& message) {
     return true;
   }
   if (absl::IsResourceExhausted(sent)) return false;
-  SetLost(rank, absl::StrCat("is gone: ", std::string(sent.message())));
+  SetLost(rank, absl::StrCat("disconnected: ", std::string(sent.message())));
   return true;
 }
 
@@ -257,7 +257,8 @@ void Communicator::Tick(absl::Time now) {
   for (uint32_t rank = 0; rank < world(); ++rank) {
     Link& link = links_[rank];
     const bool shares_memory = transport_.SharesMemoryWith(group_.peer(rank));
-    if (link.shares_memory && !shares_memory) SetLost(rank, "is gone from this host");
+    if (link.shares_memory && !shares_memory)
+      SetLost(rank, "closed its shared memory on this host");
     link.shares_memory = shares_memory;
     if (link.lost_for_good()) group_.OnLost(rank, link.lost);
   }

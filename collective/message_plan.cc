@@ -81,8 +81,8 @@ absl::Status CheckTransfers(const std::vector<Transfer>& transfers, uint32_t ran
   for (const Transfer& t : transfers) {
     if (t.peer < world && t.peer != rank && t.begin <= t.end && t.end <= parts) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " of ", world, " has a transfer with rank ", t.peer,
-                     " of parts ", t.begin, " to ", t.end, " of ", parts));
+        absl::StrCat("rank ", rank, " of ", world, " has an invalid transfer with rank ", t.peer,
+                     ": parts ", t.begin, " to ", t.end, " of ", parts));
   }
   return absl::OkStatus();
 }
@@ -178,10 +178,11 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
                                          const std::vector<bool>& over_network) {
   TUG_CHECK(sizes.chunk_elements > 0);
   TUG_CHECK_EQ(over_network.size(), world);
-  if (schedule.parts == 0) return absl::InvalidArgumentError("a schedule of no parts");
+  if (schedule.parts == 0) return absl::InvalidArgumentError("the schedule has no parts");
   if (schedule.transposes && elements % schedule.parts != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(elements, " elements are not ", schedule.parts,
-                                                   " equal parts, as all-to-all needs"));
+    return absl::InvalidArgumentError(absl::StrCat(elements, " elements cannot be divided into ",
+                                                   schedule.parts,
+                                                   " equal parts, as all-to-all requires"));
   }
   MessagePlan plan;
   plan.schedule = schedule;

@@ -131,7 +131,7 @@ absl::Status NcclGroup::Settle(int result, const char* call) {
   while (result == ncclInProgress) {
     if (SteadyNow() > deadline) {
       return Fail(absl::DeadlineExceededError(
-          absl::StrCat(call, ": not all of ", options_.world, " ranks came within ",
+          absl::StrCat(call, ": not all of ", options_.world, " ranks joined within ",
                        absl::FormatDuration(options_.timeout))));
     }
     absl::SleepFor(kLook);
@@ -195,9 +195,10 @@ absl::Status NcclGroup::Wait(void* stream) {
       return Fail(NcclError(static_cast<ncclResult_t>(state), "collective"));
     }
     if (SteadyNow() > deadline) {
-      return Fail(absl::DeadlineExceededError(absl::StrCat(
-          "a collective of ", options_.world, " ranks was not over within ",
-          absl::FormatDuration(options_.timeout), ": a rank is lost, stuck, or calls another")));
+      return Fail(absl::DeadlineExceededError(
+          absl::StrCat("a collective of ", options_.world, " ranks did not complete within ",
+                       absl::FormatDuration(options_.timeout),
+                       ": a rank is lost, stuck or in another collective")));
     }
     absl::SleepFor(kLook);
   }
@@ -249,7 +250,7 @@ absl::StatusOr<NcclGroup::Id> ShareNcclId(Communicator& communicator, Transport&
   NcclGroup::Id received;
   std::copy(bytes.begin(), bytes.end(), received.begin());
   if (received == NcclGroup::Id{}) {
-    return absl::UnavailableError("rank 0 cannot begin a group of GPUs: its own error says why");
+    return absl::UnavailableError("rank 0 cannot create a group of GPUs: see the error of rank 0");
   }
   return received;
 }

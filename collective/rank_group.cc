@@ -114,8 +114,9 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
                                           absl::Time now) {
   RETURN_IF_ERROR(status_);
   if (buffer.bytes.size() % ElementBytes(type) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(buffer.bytes.size(), " bytes are no whole number of ", ElementTypeName(type)));
+    return absl::InvalidArgumentError(absl::StrCat(buffer.bytes.size(),
+                                                   " bytes are not a whole number of ",
+                                                   ElementTypeName(type), " elements"));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const MessagePlan> plan,
                    PlanOf(schedule, buffer.bytes.size() / ElementBytes(type), type));
@@ -250,8 +251,9 @@ void RankGroup::KeepEarly(uint32_t rank, Message message) {
   const std::string bound = early_.Keep(rank, next_, std::move(message));
   if (bound.empty()) return;
   Fail(absl::StatusCode::kResourceExhausted, options_.rank,
-       absl::StrCat("is too slow: rank ", rank, " is too far ahead, it sends for collective ",
-                    number, ", ", next_, " are started here, and ", bound, " would wait"));
+       absl::StrCat("is too slow: rank ", rank, " is too far ahead; it sends for collective ",
+                    number, " while ", next_, " are started here, and ", bound,
+                    " would be buffered"));
 }
 
 void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
@@ -274,7 +276,7 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
   if (taken.ok()) return;
   Fail(absl::StatusCode::kInvalidArgument, rank,
        absl::StrCat(std::string(taken.message()), " (rank ", options_.rank, ") in collective ",
-                    says.number, ": all ranks call the same algorithm, with the same chunks"));
+                    says.number, ": all ranks must call the same algorithm with the same chunks"));
 }
 
 bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const CollectiveHeader& says) {
@@ -283,16 +285,16 @@ bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const Collective
     Fail(absl::StatusCode::kInvalidArgument, rank,
          absl::StrCat("has ", CollectiveText(says.shape), " in collective ", says.number, ", rank ",
                       options_.rank, " has ", CollectiveText(own.shape),
-                      ": all ranks call the same algorithm with the same size and type"));
+                      ": all ranks must call the same algorithm with the same size and type"));
   }
   if (says.over_network != own.over_network) {  // a word would be awaited and never sent
-    Fail(absl::StatusCode::kInvalidArgument, rank,
-         absl::StrCat(
-             "reaches rank ", options_.rank, " over the ",
-             says.over_network ? "network" : "host's memory", ", which reaches it over the ",
-             own.over_network ? "network" : "host's memory",
-             ": one of them could not open its end, for which it may lack files or memory; raise "
-             "`ulimit -v`, or set comm.shared_memory to false"));
+    Fail(
+        absl::StatusCode::kInvalidArgument, rank,
+        absl::StrCat("reaches rank ", options_.rank, " over the ",
+                     says.over_network ? "network" : "host's memory",
+                     ", which reaches it over the ", own.over_network ? "network" : "host's memory",
+                     ": one of them could not open its end, perhaps for lack of open files or "
+                     "memory; raise `ulimit -v`, or set comm.shared_memory to false"));
   }
   return status_.ok();
 }
@@ -360,15 +362,16 @@ void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl
   const absl::Duration silent = now - times.heard;
   if (times.heard != absl::InfinitePast() && silent >= options_.timeout * 3 / 4) {
     return Fail(absl::StatusCode::kUnavailable, rank,
-                absl::StrCat("has said nothing for ", absl::FormatDuration(silent),
-                             " in the middle of collective ", number));
+                absl::StrCat("sent no message for ", absl::FormatDuration(silent),
+                             " during collective ", number));
   }
   const bool has_come = times.heard != absl::InfinitePast();
   const absl::Duration patience = has_come ? 2 * options_.patience : options_.patience;
   if (now - times.elements < patience) return;
-  Fail(absl::StatusCode::kUnavailable, rank,
-       absl::StrCat(has_come ? "has sent nothing of collective " : "has not come to collective ",
-                    number, " for ", absl::FormatDuration(patience)));
+  Fail(
+      absl::StatusCode::kUnavailable, rank,
+      absl::StrCat(has_come ? "has sent no elements of collective " : "has not entered collective ",
+                   number, " for ", absl::FormatDuration(patience)));
 }
 
 void RankGroup::OnRankFailed(uint32_t from, const Message& message) {

@@ -58,7 +58,7 @@ void RankGroup::CheckPosted(uint64_t number, const Running& running, uint32_t ra
   }
   Fail(absl::StatusCode::kInvalidArgument, rank,
        absl::StrCat("is in collective ", says.number, ", rank ", options_.rank, " in ", number,
-                    ": all ranks call the same collectives"));
+                    ": all ranks must call the same collectives"));
 }
 
 void RankGroup::Nudge() {

@@ -54,10 +54,9 @@ absl::StatusOr<std::vector<const FieldDescriptor*>> FieldsAlong(const Descriptor
     }
     const FieldDescriptor* field = type->FindFieldByName(name);
     if (field == nullptr) {
-      return absl::NotFoundError(absl::StrCat(path, ": there is no field \"", name, "\"",
-                                              so_far.empty() ? "" : absl::StrCat(" in ", so_far),
-                                              MeantField(root, path), "; there is ",
-                                              FieldNames(*type)));
+      return absl::NotFoundError(absl::StrCat(
+          path, ": no field \"", name, "\"", so_far.empty() ? "" : absl::StrCat(" in ", so_far),
+          MeantField(root, path), "; available: ", FieldNames(*type)));
     }
     fields.push_back(field);
     absl::StrAppend(&so_far, so_far.empty() ? "" : ".", name);

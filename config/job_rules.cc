@@ -41,10 +41,9 @@ absl::Status CheckField(const JobConfig& config, const FieldRule& rule) {
   const bool known = names == nullptr ||
                      (value != 0 && names->FindValueByNumber(static_cast<int>(value)) != nullptr);
   if (!ref.IsSet() || (names != nullptr && value == 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(rule.path,
-                     " is not set in a configuration that should be complete; start "
-                     "every node from the same build"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        rule.path,
+        " is not set in the configuration of the job; run the same version of tug on all hosts"));
   }
   if (known && InRange(rule, value)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -103,9 +102,9 @@ absl::Status Validate(const JobConfig& config) {
     ASSIGN_OR_RETURN(std::string message, NameAndValue(config, rule.field));
     if (rule.other_field != nullptr) {
       ASSIGN_OR_RETURN(const std::string other, NameAndValue(config, rule.other_field));
-      absl::StrAppend(&message, " does not go with ", other);
+      absl::StrAppend(&message, " cannot be combined with ", other);
     } else {
-      absl::StrAppend(&message, " is not possible");
+      absl::StrAppend(&message, " is invalid");
     }
     return absl::InvalidArgumentError(absl::StrCat(message, ": ", rule.reason));
   }

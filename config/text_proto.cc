@@ -34,7 +34,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
     if (absl::StrContains(message, "has no field named") && quoted.size() > 1) {
       const auto* type = pool->FindMessageTypeByName(quoted[1]);
       if (type != nullptr && quoted.size() > 3) {
-        return absl::StrCat(MeantField(*type, quoted[3]), " There is ", FieldNames(*type), ".");
+        return absl::StrCat(MeantField(*type, quoted[3]), " Available: ", FieldNames(*type), ".");
       }
     }
     if (absl::StartsWith(message, "Unknown enumeration value") && quoted.size() > 3) {

@@ -66,22 +66,22 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
   const std::string node = absl::StrCat("the ", KindName(request.kind()), " (",
                                         Shown(request.host()), ", pid ", request.pid(), ")");
   if (request.protocol_version() != kControlVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the coordinator speaks control protocol ", kControlVersion, ", ", node, " ",
-                     request.protocol_version(), ": run the same version of tug everywhere"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the coordinator uses control protocol ", kControlVersion, ", ", node, " uses ",
+        request.protocol_version(), ": run the same version of tug on all hosts"));
   }
   if (request.job_fingerprint() != 0 && options_.fingerprint != 0 &&
       request.job_fingerprint() != options_.fingerprint) {
     return absl::FailedPreconditionError(
         absl::StrCat("the configuration of ", node,
-                     " is not that of the coordinator: give both the same job file and --set "
-                     "values, or leave --job out"));
+                     " differs from the coordinator's: pass the same job file and --set values to "
+                     "both, or omit --job"));
   }
   const uint32_t workers = config().cluster().workers();
   if (request.workers_started() != 0 && request.workers_started() != workers) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the environment has WORLD_SIZE=", request.workers_started(), ", and the job has ", workers,
-        workers == 1 ? " worker" : " workers", ": start as many, set cluster.workers=",
+        "WORLD_SIZE=", request.workers_started(), " but the job has ", workers,
+        workers == 1 ? " worker" : " workers", ": start that many, set cluster.workers=",
         request.workers_started(), " for the coordinator, or unset RANK and WORLD_SIZE"));
   }
   if (phase() == FAILED) {
@@ -122,7 +122,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
   Member* member = membership_.Find(request.node_id());
   if (member == nullptr || request.job() != options_.job) {
     return absl::NotFoundError(absl::StrCat(
-        "node ", request.node_id(), " is not a member of this job (any more): start it again"));
+        "node ", request.node_id(), " is not, or no longer, a member of this job: start it again"));
   }
   member->last_heard = now;
   member->Watch(request, now);
@@ -213,11 +213,11 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
   actions_.AddNotice(
       "stopped early",
       best.has_value()
-          ? absl::StrFormat("no evaluation was better than that of step %d (validation loss %.4f) "
-                            "for %d in a row: the job stops early (train.patience)",
-                            best->version, best->loss, in_a_row)
-          : absl::StrFormat("no evaluation had a finite loss, %d in a row: lower "
-                            "optimizer.learning_rate",
+          ? absl::StrFormat("the last %d evaluations did not improve on step %d (validation loss "
+                            "%.4f): the job stops early (train.patience)",
+                            in_a_row, best->version, best->loss)
+          : absl::StrFormat("the job stops early (train.patience): none of %d evaluations had a "
+                            "finite loss; lower optimizer.learning_rate",
                             in_a_row));
   Stop(now);
 }
@@ -303,7 +303,7 @@ std::string Coordinator::Failure() const {
   if (phase() != FAILED) return "";
   const uint64_t committed = checkpoints_.committed_version();
   if (committed == 0) {
-    return absl::StrCat(stage_.failure(), "; no checkpoint was written yet: start the job again");
+    return absl::StrCat(stage_.failure(), "; no checkpoint was written: start the job again");
   }
   const bool external = config().model().external();
   return absl::StrCat(stage_.failure(), "; resume with: tug ", external ? "coordinator" : "train",
@@ -348,7 +348,7 @@ absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::T
   Member* const member = membership_.Find(chunk.node_id());
   if (member == nullptr || chunk.job() != options_.job) {
     return absl::NotFoundError(
-        absl::StrCat("node ", chunk.node_id(), " is not a member of this job (any more)"));
+        absl::StrCat("node ", chunk.node_id(), " is not, or no longer, a member of this job"));
   }
   if (tracing_.IsWanted(timeline_->progress.step())) {  // else the chunk is not needed
     RETURN_IF_ERROR(tracing_.Add(chunk, *member, now));
@@ -360,12 +360,12 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
   Member* const member = membership_.Find(node_id);
   if (member == nullptr) {
     return absl::NotFoundError(
-        absl::StrCat("the job has no node ", node_id, ": tug status lists those it has"));
+        absl::StrCat("the job has no node ", node_id, ": see tug status for its nodes"));
   }
   if (stage_.ended()) return absl::FailedPreconditionError("the job has ended");
   DrainReply reply;
   if (member->leaving) {
-    reply.set_message(absl::StrCat(member->Name(), " is about to leave already"));
+    reply.set_message(absl::StrCat(member->Name(), " is already draining"));
     return reply;
   }
   RETURN_IF_ERROR(leaving_.MayBeDrained(*member));
@@ -398,7 +398,7 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
 StopReply Coordinator::OnStop(absl::Time now) {
   StopReply reply;
   if (stage_.ended()) {
-    reply.set_message(phase() == DONE ? "the job has ended already"
+    reply.set_message(phase() == DONE ? "the job has already ended"
                                       : absl::StrCat("the job has failed: ", Failure()));
     return reply;
   }
@@ -417,10 +417,10 @@ StopReply Coordinator::OnStop(absl::Time now) {
 // node and is being written now.
 std::string Coordinator::WhatIsLeft() const {
   const uint64_t committed = checkpoints_.committed_version();
-  return absl::StrCat(
-      committed > options_.start.version ? absl::StrCat("with the checkpoint of step ", committed)
-                                         : "without a checkpoint of its own",
-      checkpoints_.idle() ? "" : ", or with a later checkpoint that is being written");
+  return absl::StrCat(committed > options_.start.version
+                          ? absl::StrCat("with the checkpoint of step ", committed)
+                          : "without a new checkpoint",
+                      checkpoints_.idle() ? "" : ", or with a later one that is being written");
 }
 
 void Coordinator::Stop(absl::Time now) {

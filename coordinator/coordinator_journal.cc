@@ -21,7 +21,7 @@ void KeepOnly(Repeated& all, Keep keep) {
 }
 
 absl::Status Senseless(const std::string& what) {
-  return absl::DataLossError(absl::StrCat("the journal makes no sense: ", what));
+  return absl::DataLossError(absl::StrCat("the journal is inconsistent: ", what));
 }
 
 }  // namespace
@@ -139,7 +139,8 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
     case JournalRecord::kListening:
       break;  // no input of the state machine
     default:
-      status = absl::InvalidArgumentError("a record of another version of tug");
+      status =
+          absl::InvalidArgumentError("unknown record type: a different version of tug wrote it");
   }
   replaying_ = false;
   return status.ok() ? status : Senseless(std::string(status.message()));
@@ -157,11 +158,11 @@ void Coordinator::OnTakenUp(absl::Time now) {
   const uint64_t step = timeline_->progress.step();
   actions_.AddNotice(
       absl::StrCat("taken up ", taken_up_),
-      absl::StrCat("the coordinator was lost; another one has taken the job up after step ", step));
+      absl::StrCat("the coordinator was lost; another one recovered the job at step ", step));
   if (tracing_.IsWanted(step)) {
     tracing_.GiveUp();
     actions_.AddNotice("trace lost",
-                       "the trace is lost: it was being gathered by the coordinator before");
+                       "the trace is lost: the previous coordinator was collecting it");
   }
   Advance(now);
 }

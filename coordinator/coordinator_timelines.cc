@@ -25,13 +25,13 @@ bool CachesWeights(const View& view) {
 std::string LossText(FaultConfig::WorkerLoss policy, size_t left) {
   switch (policy) {
     case FaultConfig::WAIT:
-      return "; the job waits until a worker joins in its place";
+      return "; the job waits for a replacement";
     case FaultConfig::SHRINK:
-      return left == 0 ? "; the job waits until a worker joins"
-                       : "; the job goes on without its share";
+      return left == 0 ? "; the job waits for a worker to join"
+                       : "; the job continues without its virtual workers";
     default:
-      return left == 0 ? "; the job waits until a worker joins"
-                       : "; the others take over its virtual workers";
+      return left == 0 ? "; the job waits for a worker to join"
+                       : "; the other workers take over its virtual workers";
   }
 }
 
@@ -47,8 +47,8 @@ void Coordinator::IssueFirstView() {
   }
   if (config().placement().host_weight_cache() && !CachesWeights(views_.view())) {
     actions_.AddNotice("nothing cached",
-                       "placement.host_weight_cache has no effect: no worker is on a host that has "
-                       "a server while other hosts have servers too");
+                       "placement.host_weight_cache has no effect: it needs workers on a host that "
+                       "has a server, and servers on other hosts");
   }
   if (!GoesOnWithoutANode(config())) membership_.Close();
   if (views_.MovesSegments()) membership_.OpenToServers();
@@ -75,9 +75,10 @@ void Coordinator::TakeSettledView(absl::Time now) {
   const uint64_t all = config().train().steps() * start_clocks.size();
   const auto beyond = std::ranges::find_if(start_clocks, [all](uint64_t c) { return c > all; });
   if (beyond != start_clocks.end()) {
-    return Fail(absl::StrCat("servers say that a virtual worker goes on at step ", *beyond,
-                             ", beyond the end of the job: run the same version of tug everywhere"),
-                now);
+    return Fail(
+        absl::StrCat("servers report that a virtual worker continues at step ", *beyond,
+                     ", beyond the end of the job: run the same version of tug on all hosts"),
+        now);
   }
   for (const uint32_t v : views_.TakeLost()) timeline_->progress.SetLost(v, start_clocks[v]);
   if (config().fault().on_worker_loss() == FaultConfig::SHRINK) {
@@ -88,9 +89,7 @@ void Coordinator::TakeSettledView(absl::Time now) {
   for (const WorkerAssignment& place : views_.view().workers()) {
     const Member* const worker = membership_.Find(place.node_id());
     if (worker == nullptr) continue;  // a notice was added when it was lost
-    TellResiduals(
-        *worker, worker->leaving ? "left, and with it" : "gave virtual workers away, and with them",
-        owners);
+    TellResiduals(*worker, worker->leaving ? "left" : "gave up virtual workers", owners);
   }
   const std::vector<uint32_t> before = views_.Carriers();
   for (uint32_t v = 0; v < owners.size(); ++v) {
@@ -128,7 +127,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   if (!in_view || stage_.rolling_back()) {
     const bool stood_by = kind == SERVER && views_.begun() && !member->placed;
     actions_.AddNotice(
-        key, absl::StrCat(lost, stood_by ? "; it stood by" : "; its place is free again"));
+        key, absl::StrCat(lost, stood_by ? "; it was a standby" : "; another one can join"));
   } else if (kind == SERVER && phase() == RUNNING && views_.OutlivesServer(*member, lost)) {
     // OutlivesServer has added the notice.
   } else if (kind == SERVER && checkpoints_.AllIsSaved()) {
@@ -136,19 +135,24 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     actions_.AddNotice(key, lost);
   } else if (kind == SERVER && stage_.rollbacks() >= most_rollbacks) {
     member->told_of_end = true;
-    return Fail(absl::StrCat(lost, ", and with it a part of the weights; fault.max_rollbacks = ",
-                             most_rollbacks, " allows no further return to a checkpoint"),
-                now);
+    return Fail(
+        absl::StrCat(lost, "; its segments have no complete replica, and fault.max_rollbacks = ",
+                     most_rollbacks,
+                     " allows no further rollback. Resume with a higher fault.max_rollbacks, or "
+                     "with sync.replicas=2"),
+        now);
   } else if (kind == SERVER || phase() == WAITING) {
     stage_.RollBack(/*loses_steps=*/kind == SERVER, now);
     actions_.AddNotice(
-        key, absl::StrCat(lost, "; the job goes back to step ", checkpoints_.committed_version(),
-                          ", or a later checkpoint that is being written, when a ", KindName(kind),
-                          " has joined in its place"));
+        key,
+        absl::StrCat(lost, "; the job rolls back to step ", checkpoints_.committed_version(),
+                     " (or a later checkpoint that is being written) once a replacement ",
+                     KindName(kind), " joins (tug train and tug launch start one; else run tug ",
+                     KindName(kind), ")"));
   } else {
     const size_t left = membership_.OfKind(WORKER).size() - 1;
     actions_.AddNotice(key, absl::StrCat(lost, LossText(config().fault().on_worker_loss(), left)));
-    TellResiduals(*member, "is lost, and with it", {});
+    TellResiduals(*member, "was lost", {});
   }
   membership_.Remove(id);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
@@ -161,7 +165,7 @@ void Coordinator::TellResiduals(const Member& worker, const std::string& what,
   if (gone.empty()) return;
   actions_.AddNotice(
       absl::StrCat("residuals ", worker.id, " ", views_.places().number(), " ", what),
-      absl::StrCat(worker.Name(), " ", what, " ", gone));
+      absl::StrCat(worker.Name(), " ", what, ", losing the ", gone));
 }
 
 // Starts the next timeline once enough nodes have joined and all complete checkpoints are
@@ -175,7 +179,7 @@ void Coordinator::RollBack(absl::Time now) {
   if (!checkpoints_.idle()) return;
   if (checkpoints_.AllIsSaved()) {
     actions_.AddNotice("saved",
-                       "all steps are in the checkpoint: only the last evaluation is missing");
+                       "the checkpoint has all steps: only the last evaluation is missing");
     return Finish(now);
   }
   const std::vector<uint32_t> servers = membership_.ServersAgain();
@@ -189,7 +193,7 @@ void Coordinator::RollBack(absl::Time now) {
       start.restore_path.empty() ? "" : timeline_->residuals.TakeAllBut(start.residuals);
   if (!gone.empty()) {
     actions_.AddNotice(absl::StrCat("residuals ", timeline_->start.number),
-                       absl::StrCat("the job begins again without ", gone));
+                       absl::StrCat("the job rolled back without ", gone));
   }
   const bool stopping = timeline_->end.stop_requested();
   start.number = timeline_->start.number + 1;

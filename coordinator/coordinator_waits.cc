@@ -28,7 +28,8 @@ std::string ToJoin(uint64_t servers, uint64_t workers) {
 uint64_t Lacking(uint64_t wanted, uint64_t there) { return wanted > there ? wanted - there : 0; }
 
 constexpr char kStartAgain[] =
-    "whoever started those that are gone starts others, or start them with: tug server, tug worker";
+    "tug train and tug launch start replacements for lost ones; otherwise run tug server or tug "
+    "worker";
 
 WaitReason WaitsToBegin(const ClusterConfig& cluster, const Membership& membership) {
   const auto usable = [](const Member* server) { return !server->lane_endpoints.empty(); };
@@ -39,16 +40,16 @@ WaitReason WaitsToBegin(const ClusterConfig& cluster, const Membership& membersh
                                          : 0,
                                      Lacking(cluster.workers(), membership.OfKind(WORKER).size()));
   return {WaitReason::Kind::kMembers, missing,
-          absl::StrCat("the job begins with them; ", kStartAgain)};
+          absl::StrCat("the job starts once they have joined; ", kStartAgain)};
 }
 
 WaitReason WaitsToRollBack(const JobCheckpoints& checkpoints, const LeavingNodes& leaving,
                            const Membership& membership) {
-  const std::string goes_back = absl::StrCat("the job then goes back to the checkpoint of step ",
+  const std::string goes_back = absl::StrCat("the job then rolls back to the checkpoint of step ",
                                              checkpoints.committed_version());
   if (checkpoints.AwaitsResiduals()) {
-    return {WaitReason::Kind::kCommit, "what workers still write of a checkpoint",
-            absl::StrCat("for fault.failure_timeout_ms at most; ", goes_back)};
+    return {WaitReason::Kind::kCommit, "residuals that workers are writing for a checkpoint",
+            absl::StrCat("up to fault.failure_timeout_ms; ", goes_back)};
   }
   if (const auto committing = checkpoints.committing()) {
     return {WaitReason::Kind::kCommit, absl::StrCat("the checkpoint of step ", *committing),
@@ -92,23 +93,22 @@ std::optional<WaitReason> Coordinator::WaitsFor() const {
   if (stage_.rolling_back()) return WaitsToRollBack(checkpoints_, leaving_, membership_);
   if (phase() == WAITING) {
     return WaitReason{Kind::kReady, absl::StrCat(NotReady(views_, membership_), " to be ready"),
-                      "they take up weights and data, or are lost when they say nothing for "
-                      "fault.failure_timeout_ms"};
+                      "they load weights and data; a node without a heartbeat for "
+                      "fault.failure_timeout_ms is lost"};
   }
   if (views_.places().fencing()) {
-    return WaitReason{Kind::kView,
-                      absl::StrCat("servers to take up view ", views_.places().number()),
-                      "those that say nothing for fault.failure_timeout_ms are lost"};
+    return WaitReason{Kind::kView, absl::StrCat("servers to adopt view ", views_.places().number()),
+                      "a server without a heartbeat for fault.failure_timeout_ms is lost"};
   }
   if (!views_.EveryVirtualWorkerIsCarried()) {
     return WaitReason{Kind::kMembers, ToJoin(0, 1),
-                      absl::StrCat("nobody carries some virtual workers; ", kStartAgain)};
+                      absl::StrCat("some virtual workers have no worker; ", kStartAgain)};
   }
   const uint64_t last = timeline_->LastStep();
   if (timeline_->progress.step() < last) return std::nullopt;
   return WaitReason{Kind::kEnd,
                     absl::StrCat("the last evaluation and the checkpoint of step ", last),
-                    "the job ends with them"};
+                    "the job then ends"};
 }
 
 void Coordinator::SeeWait(absl::Time now, WaitWatch& wait) const {

@@ -88,7 +88,7 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
   const std::string run = path.substr(0, path.rfind('/'));
   return absl::DataLossError(
       absl::StrCat(path, " is damaged: ", what,
-                   "; go on from the newest checkpoint with: tug train JOB --resume ", run));
+                   "; continue from the last checkpoint: tug train JOB --resume ", run));
 }
 
 absl::StatusOr<FileDescriptor> OpenToAppend(const std::string& path, int flags) {
@@ -110,7 +110,7 @@ absl::Status TakeRecords(const std::string& path, const Batch& batch,
     rest = rest.subspan(*size);
     RETURN_IF_ERROR(take(record));
   }
-  return rest.empty() ? absl::OkStatus() : Damaged(path, "a batch is longer than its records");
+  return rest.empty() ? absl::OkStatus() : Damaged(path, "a batch has bytes after its last record");
 }
 
 }  // namespace
@@ -124,13 +124,13 @@ absl::StatusOr<JournalExtent> ReadJournal(
   if (!header.has_value()) return extent;
   const FileHeader expected;
   if (std::memcmp(header->magic, expected.magic, sizeof(expected.magic)) != 0) {
-    return Damaged(path, "it is no journal");
+    return Damaged(path, "it is not a journal");
   }
   if (header->xxh3 != ChecksumOf(*header)) return Damaged(path, "the header's checksum differs");
   if (header->format != expected.format) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, " has format ", header->format, ", this program reads ", expected.format,
-                     ": take the job up with the version that began it"));
+        absl::StrCat(path, " has format ", header->format, ", this version of tug reads format ",
+                     expected.format, ": recover the job with the version that started it"));
   }
   extent.salt = header->salt;
   extent.bytes = sizeof(FileHeader);
@@ -140,7 +140,7 @@ absl::StatusOr<JournalExtent> ReadJournal(
     extent.bytes = bytes.size() - rest.size();
   }
   if (!rest.empty() && HasWholeBatch(rest.subspan(1), extent.salt)) {
-    return Damaged(path, absl::StrCat("what follows record ", extent.records, " cannot be read"));
+    return Damaged(path, absl::StrCat("the data after record ", extent.records, " cannot be read"));
   }
   return extent;
 }

@@ -48,7 +48,7 @@ absl::Status CheckUtf8(const std::string& what, const std::string& text) {
   if (IsUtf8(text)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " ", absl::CHexEscape(text),
-                   " is not UTF-8, and cannot be sent to nodes: rename or re-encode it"));
+                   " is not UTF-8 and cannot be sent to nodes: rename or re-encode it"));
 }
 
 absl::Status CheckUtf8(const JobConfig& config) { return CheckStrings(config, ""); }

@@ -43,19 +43,20 @@ std::string BlockClocks::Named(uint32_t block) const {
 
 absl::Status BlockClocks::CheckBlock(uint32_t block) const {
   if (block < blocks_.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("there is no block ", block, ": ", blocks_.size(),
-                                                 " were declared, 0 to ", blocks_.size() - 1));
+  return absl::InvalidArgumentError(
+      absl::StrCat("block ", block, " does not exist: ", blocks_.size(),
+                   " blocks were declared, 0 to ", blocks_.size() - 1));
 }
 
 absl::Status BlockClocks::CheckMayPush(uint32_t block) const {
   RETURN_IF_ERROR(CheckBlock(block));
   if (!step_.has_value()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(Named(block), " cannot be pushed outside of a step: begin one first"));
+        absl::StrCat(Named(block), " cannot be pushed outside a step: call tug_begin_step first"));
   }
   if (blocks_[block].clock > *step_) {
-    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was pushed in step ", *step_,
-                                                      " already: begin the next step first"));
+    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was already pushed in step ",
+                                                      *step_, ": call tug_begin_step first"));
   }
   return absl::OkStatus();
 }
@@ -64,12 +65,12 @@ absl::Status BlockClocks::CheckMayPull(uint32_t block) const {
   RETURN_IF_ERROR(CheckBlock(block));
   const Block& state = blocks_[block];
   if (state.pulled == state.clock && !state.again) {
-    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was pulled for step ",
-                                                      state.clock, " already: push it first"));
+    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was already pulled for step ",
+                                                      state.clock, ": push it first"));
   }
   if (state.pulling) {
     return absl::FailedPreconditionError(
-        absl::StrCat("a pull of ", Named(block), " is under way: wait for it first"));
+        absl::StrCat("a pull of ", Named(block), " is in progress: wait for it first"));
   }
   return absl::OkStatus();
 }
@@ -93,7 +94,7 @@ absl::Status BlockClocks::CheckTicket(Ticket ticket) const {
     if (pull && state.pulled.has_value() && clock <= *state.pulled) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(ticket, " is no ticket: wait for what a push or a pull has given"));
+      absl::StrCat(ticket, " is not a valid ticket: pass one returned by tug_push or tug_pull"));
 }
 
 void BlockClocks::AllowLastPulls() {

@@ -52,9 +52,10 @@ absl::Status OpenRequests::OnEvent(const PushCommitted& event, absl::Time now) {
   Close(now);
   --pushes_[event.block][event.virtual_worker].open;
   if (!event.lost) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      "a server does not know the gradient of block ", event.block, " at step ", event.clock,
-      " that it had received, and this worker has let go of it: resume from the last checkpoint"));
+  return absl::DataLossError(
+      absl::StrCat("a server lost the gradient of block ", event.block, ", step ", event.clock,
+                   ", after acknowledging it, and this worker no longer has it (placement.kind "
+                   "ZERO2 or ZERO3): resume from the last checkpoint"));
 }
 
 void OpenRequests::OnEvent(const PushReceived& event) {

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetrics(const std::string& host,
   if (!server.ok()) {
     return absl::Status(
         server.status().code(),
-        absl::StrCat(server.status().message(), "; watch.metrics=false leaves it out"));
+        absl::StrCat(server.status().message(), "; set watch.metrics=false to run without it"));
   }
   if (IsLoopback(host)) (*server)->AnswerToLoopbackNamesOnly();
   (*server)->Add("/metrics", [labels, add = std::move(add)]() -> absl::StatusOr<HttpReply> {

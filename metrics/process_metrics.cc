@@ -18,16 +18,16 @@ constexpr MetricRow<ProcessFigures> kRows[] = {
     {"process_cpu_seconds_total", MetricType::kCounter, "seconds", "",
      "CPU time of all threads, user and system", Field<&ProcessFigures::cpu_seconds>},
     {"process_resident_memory_bytes", MetricType::kGauge, "bytes", "",
-     "Memory in use, with what is shared with other processes",
+     "Memory in use, including memory shared with other processes",
      Field<&ProcessFigures::resident_bytes>},
     {"process_virtual_memory_bytes", MetricType::kGauge, "bytes", "", "Address space in use",
      Field<&ProcessFigures::virtual_bytes>},
     {"process_open_fds", MetricType::kGauge, "files", "", "Open file descriptors",
      Field<&ProcessFigures::open_files>},
-    {"process_max_fds", MetricType::kGauge, "files", "", "The most that may be open",
+    {"process_max_fds", MetricType::kGauge, "files", "", "Maximum number of open file descriptors",
      Field<&ProcessFigures::most_files>},
     {"process_start_time_seconds", MetricType::kGauge, "seconds", "",
-     "When the process began, since the Unix epoch", Field<&ProcessFigures::start_seconds>},
+     "Start time of the process, since the Unix epoch", Field<&ProcessFigures::start_seconds>},
 };
 
 // Words of /proc/self/stat after the program's name, which may contain spaces. The first is field 3

@@ -22,29 +22,30 @@ constexpr MetricRow<Figures> Row(const RowText& text,
   return {text.name, text.type, text.unit, text.label, text.help, read};
 }
 
-inline constexpr RowText kWaitingBytes = {
-    "tug_queue_waiting_bytes", MetricType::kGauge, "bytes", "lane",
-    "Payloads that wait for their turn and for credit: a worker's pushes, a lane's weights"};
+inline constexpr RowText kWaitingBytes = {"tug_queue_waiting_bytes", MetricType::kGauge, "bytes",
+                                          "lane",
+                                          "Payload bytes queued for sending, waiting for priority "
+                                          "and credit: a worker's pushes, a lane's weights"};
 
 inline constexpr RowText kOutstandingBytes = {
     "tug_queue_outstanding_bytes", MetricType::kGauge, "bytes", "lane",
-    "Payloads sent and not known to be received: a worker's pushes, a lane's weights"};
+    "Payload bytes sent and not acknowledged: a worker's pushes, a lane's weights"};
 
-inline constexpr RowText kMostOutstandingBytes = {"tug_queue_most_outstanding_bytes",
-                                                  MetricType::kGauge, "bytes", "lane",
-                                                  "The most at a time; of a lane, to one worker"};
+inline constexpr RowText kMostOutstandingBytes = {
+    "tug_queue_most_outstanding_bytes", MetricType::kGauge, "bytes", "lane",
+    "Peak payload bytes sent and not acknowledged; per lane, to one worker"};
 
 inline constexpr RowText kSocketBytes = {
     "tug_socket_bytes_total", MetricType::kCounter, "bytes", "lane",
-    "Given to sockets, headers included: all that is sent but through shared memory"};
+    "Bytes sent through sockets, headers included; excludes shared memory"};
 
 inline constexpr RowText kSentBytes = {
     "tug_sent_bytes_total", MetricType::kCounter, "bytes", "lane",
-    "Messages sent, headers included, through shared memory too"};
+    "Bytes of messages sent, headers and shared memory included"};
 
 inline constexpr RowText kReceivedBytes = {
     "tug_received_bytes_total", MetricType::kCounter, "bytes", "lane",
-    "Messages received, headers included, through shared memory too"};
+    "Bytes of messages received, headers and shared memory included"};
 
 inline constexpr RowText kDroppedMessages = {"tug_messages_dropped_total", MetricType::kCounter,
                                              "messages", "lane",
@@ -56,20 +57,20 @@ inline constexpr RowText kRefusedMessages = {"tug_messages_refused_total", Metri
 
 inline constexpr RowText kDroppedPushes = {
     "tug_pushes_dropped_total", MetricType::kCounter, "messages", "lane",
-    "Pushes that came too late for their update (sync.policy BACKUP)"};
+    "Pushes that arrived too late for their update (sync.policy BACKUP)"};
 
 inline constexpr RowText kDeferredPushes = {"tug_pushes_deferred_total", MetricType::kCounter,
                                             "messages", "lane",
-                                            "Pushes that a lane had no memory for yet"};
+                                            "Pushes deferred for lack of memory in a lane"};
 
 inline constexpr RowText kHeldBytes = {
     "tug_held_bytes", MetricType::kGauge, "bytes", "kind",
-    "Held for training, the most at a time: weights, gradients, optimizer state, sums, "
-    "weights cached for others, memory shared with other processes"};
+    "Peak memory held for training, by kind: weights, gradients, optimizer state, sums, cached "
+    "weights of other lanes, memory shared with other processes"};
 
 inline constexpr RowText kPredictedHeldBytes = {
     "tug_predicted_held_bytes", MetricType::kGauge, "bytes", "",
-    "What the formulas say of all that, but for shared memory"};
+    "Predicted tug_held_bytes, sum of all kinds except shared memory"};
 
 }  // namespace tug::shared_rows
 

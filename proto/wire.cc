@@ -53,7 +53,7 @@ T Load(const std::byte* in) {
 absl::Status CheckFormat(std::span<const std::byte> bytes) {
   if (bytes.size() < At("kind")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("header has ", bytes.size(), " bytes, wants ", kHeaderBytes));
+        absl::StrCat("header has ", bytes.size(), " bytes, expected ", kHeaderBytes));
   }
   if (Load<uint32_t>(&bytes[At("magic")]) != kWireMagic) {
     return absl::InvalidArgumentError("header does not begin with TUG1: not a Tugboat message");
@@ -66,7 +66,7 @@ absl::Status CheckFormat(std::span<const std::byte> bytes) {
   }
   if (bytes.size() != kHeaderBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("header has ", bytes.size(), " bytes, wants ", kHeaderBytes));
+        absl::StrCat("header has ", bytes.size(), " bytes, expected ", kHeaderBytes));
   }
   if (Load<uint64_t>(&bytes[kChecksumOffset]) != XXH3_64bits(bytes.data(), kChecksumOffset)) {
     return absl::InvalidArgumentError("header checksum is wrong");
@@ -77,7 +77,7 @@ absl::Status CheckFormat(std::span<const std::byte> bytes) {
 absl::Status CheckRange(const char* field, uint64_t value, uint64_t min, uint64_t max) {
   if (value >= min && value <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("header field ", field, " is ", value, ", wants ", min, "..", max));
+      absl::StrCat("header field ", field, " is ", value, ", expected ", min, "..", max));
 }
 
 absl::Status CheckRanges(const std::byte* in) {

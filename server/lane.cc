@@ -201,7 +201,7 @@ void LaneThread::FinishOrderLog() {
   const absl::Status finished = order_->Finish();
   order_.reset();
   if (finished.ok()) return;
-  AddNotice({"order/file", absl::StrCat("the order of updates is not recorded to its end: ",
+  AddNotice({"order/file", absl::StrCat("the log of updates is incomplete (sync.record ORDER): ",
                                         std::string(finished.message()))});
 }
 

@@ -121,8 +121,8 @@ absl::Status LaneCore::Obey(const LaneOrders::Wanted& wanted, absl::Time now) {
 absl::Status LaneCore::TakePlacement(const View& view, absl::Time now) {
   if (job_.config.sync().record() == SyncConfig::ORDER && !shard_->finished()) {
     return absl::FailedPreconditionError(
-        "the log of updates requires lanes that keep their segments: remove sync.record from jobs "
-        "whose servers join and leave");
+        "sync.record ORDER requires servers to keep their segments, but a server joined or left: "
+        "remove sync.record");
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Shard> next, MakeShard(view));
   SetPlace(view, /*first=*/false);

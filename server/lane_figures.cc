@@ -62,7 +62,8 @@ void LaneThread::Publish() {
   if (const absl::Status failure = memory_->failure(); !failure.ok()) {
     AddNotice({absl::StrCat("offload/", number_),
                absl::StrCat("placement.offload_dir: ", std::string(failure.message()),
-                            "; what found no room there lies in memory")});
+                            "; the remaining state is kept in memory. Choose a folder on a larger "
+                            "disk for the next run")});
   }
   LaneFigures figures = Figures();
   ShardActivity activity = core_.shard().activity();

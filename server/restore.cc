@@ -19,8 +19,8 @@ absl::Status CheckClocksFit(const std::string& folder, const JobConfig& of, cons
   const auto check = [&](const char* field, uint64_t written, uint64_t configured) {
     if (written == configured) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
-        folder, " was written with ", field, " ", written, ", this job has ", configured,
-        ": virtual workers were at clocks of their own; resume with ", field, "=", written));
+        folder, " was written with ", field, " = ", written, " but this job has ", configured,
+        ", and SSP and ASP need the same value: resume with ", field, "=", written));
   };
   RETURN_IF_ERROR(
       check("comm.segment_elements", of.comm().segment_elements(), job.comm().segment_elements()));
@@ -44,9 +44,10 @@ absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
   ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder));
   const bool clocks = shard.own_clocks();
   if (checkpoint.has_clocks() != clocks) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        folder, clocks ? " has no" : " has", " clocks of virtual workers, and sync.policy of this ",
-        "job is ", SyncName(config.sync()), ": resume with the policy that it was written with"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder, clocks ? " has no" : " has",
+                     " clocks of virtual workers, but sync.policy of this job is ",
+                     SyncName(config.sync()), ": resume with the sync.policy of the checkpoint"));
   }
   if (clocks) RETURN_IF_ERROR(CheckClocksFit(folder, checkpoint.manifest().config(), config));
   for (const uint32_t id : shard.held()) {

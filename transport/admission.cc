@@ -25,7 +25,7 @@ std::optional<WireHeader> Admission::AdmitHeader(PeerId from, std::span<const st
   }
   if (decoded->sender != from) {
     Drop(Fault::kSender, PeerName(from),
-         absl::StrCat("header says it is from ", PeerName(decoded->sender)));
+         absl::StrCat("the header names another sender: ", PeerName(decoded->sender)));
     return std::nullopt;
   }
   return *decoded;
@@ -34,8 +34,8 @@ std::optional<WireHeader> Admission::AdmitHeader(PeerId from, std::span<const st
 bool Admission::AdmitPayload(const WireHeader& header, std::span<const std::byte> payload) {
   if (payload.size() != header.payload_bytes || payload.size() > max_payload_bytes_) {
     Drop(Fault::kPayloadSize, PeerName(header.sender),
-         absl::StrCat("payload has ", payload.size(), " bytes, header says ", header.payload_bytes,
-                      ", at most ", max_payload_bytes_, " are taken"));
+         absl::StrCat("the payload has ", payload.size(), " bytes; the header states ",
+                      header.payload_bytes, ", and the limit is ", max_payload_bytes_));
     return false;
   }
   if (header.payload_xxh3 != 0 && header.payload_xxh3 != PayloadChecksum(payload)) {

@@ -17,8 +17,8 @@ absl::StatusOr<std::unique_ptr<ShmTransport>> OpenSharedMemory(ShmTransport::Opt
   absl::StatusOr<std::unique_ptr<ShmTransport>> opened = ShmTransport::Create(options);
   if (!absl::IsAlreadyExists(opened.status())) return opened;
   LogWarning(absl::StrCat(opened.status().message(),
-                          "; peers reach it over TCP. With security.mode TOKEN or CURVE no other "
-                          "user can take it"));
+                          "; peers connect over TCP instead. With security.mode TOKEN or CURVE no "
+                          "other user can use the name"));
   options.listen = false;
   return ShmTransport::Create(options);
 }

@@ -124,7 +124,7 @@ absl::Status ShmConnection::ReadAllPackets() {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return absl::OkStatus();
     if (size < 0) return SocketError("reading from");
-    if (size == 0) return absl::UnavailableError("a peer on this host has gone");
+    if (size == 0) return absl::UnavailableError("a peer process on this host exited");
     std::vector<FileDescriptor> fds;
     for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -137,12 +137,13 @@ absl::Status ShmConnection::ReadAllPackets() {
     }
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return absl::ResourceExhaustedError(
-          "cannot take the memory that a peer on this host shares: more files than "
-          "packets have, or than this process may open; raise the limit of open files (ulimit -n)");
+          "cannot receive the shared memory of a peer on this host: its packet has too many files, "
+          "or this process has too many open; raise the limit of open files (ulimit -n)");
     }
     const bool whole = size == sizeof(packet) && packet.magic == ShmPacket::kMagic &&
                        (message.msg_flags & MSG_TRUNC) == 0;
-    if (!whole) return Violation("does not speak our protocol: run the same release everywhere");
+    if (!whole)
+      return Violation("uses a different protocol: run the same version of tug everywhere");
     RETURN_IF_ERROR(OnPacket(packet, std::move(fds)));
   }
 }
@@ -151,7 +152,7 @@ absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<FileDe
   if (packet.kind == ShmPacket::Kind::kHello) return OnHello(packet, std::move(fds));
   if (packet.kind != ShmPacket::Kind::kRegion || packet.region != peer_regions_.size() ||
       fds.size() != 1) {
-    return Violation("shares memory out of turn");
+    return Violation("sent a shared memory region out of sequence");
   }
   ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region,
                    SharedRegion::Map(std::move(fds[0]), SharedRegion::Sharing::kReadOnly));
@@ -161,15 +162,17 @@ absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<FileDe
 
 absl::Status ShmConnection::OnHello(const ShmPacket& packet, std::vector<FileDescriptor> fds) {
   const bool expected = !peer_.has_value() || *peer_ == packet.sender;
-  if (inbox_ != nullptr || !expected || fds.size() != 2) return Violation("says hello wrongly");
+  if (inbox_ != nullptr || !expected || fds.size() != 2)
+    return Violation("sent an invalid hello message");
   const KeyProof proof = credentials_.Proof(packet.sender, self_);
   if (!SameSecret({reinterpret_cast<const char*>(packet.proof.data()), packet.proof.size()},
                   {reinterpret_cast<const char*>(proof.data()), proof.size()})) {
-    return Violation("has not the keys of this job: it was refused");
+    return Violation("does not have the keys of this job: connection refused");
   }
   ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> queue,
                    SharedRegion::Map(std::move(fds[0]), SharedRegion::Sharing::kReadWrite));
-  if (queue->bytes().size() < sizeof(ShmQueueMemory)) return Violation("has a queue too small");
+  if (queue->bytes().size() < sizeof(ShmQueueMemory))
+    return Violation("sent a queue that is too small");
   peer_ = packet.sender;
   inbox_ = std::make_shared<Inbox>(
       Inbox{std::make_shared<ShmReceiver>(std::move(queue)), std::move(fds[1])});
@@ -267,7 +270,7 @@ std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() 
   outbox_.Collect();
   const ShmPlace& place = taken->content.payload;
   if (!taken->is_leased()) {
-    if (taken->is_too_long()) return Violation("sends a payload that does not fit its slot");
+    if (taken->is_too_long()) return Violation("sent a payload larger than its slot");
     return Received{taken->content.header, std::move(taken->payload), Home::kReceiver};
   }
   if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // see failure()
@@ -277,7 +280,7 @@ std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() 
       place.bytes <= peer_regions_[place.region]->bytes().size() - place.offset;
   if (!lies_somewhere) {
     inbox_->queue->Release(taken->slot);
-    return Violation("sends a payload that lies outside its memory");
+    return Violation("sent a payload outside its shared memory");
   }
   const std::shared_ptr<SharedRegion>& region = peer_regions_[place.region];
   const std::span<const std::byte> bytes = region->bytes().subspan(place.offset, place.bytes);

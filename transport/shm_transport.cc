@@ -97,8 +97,8 @@ absl::Status ShmTransport::Listen() {
   if (bind(listener_.get(), Generic(address), address.size) != 0 ||
       listen(listener_.get(), kListenBacklog) != 0) {
     return absl::AlreadyExistsError(
-        absl::StrCat("the name by which ", PeerName(options_.self),
-                     " listens on this host is taken: ", std::strerror(errno)));
+        absl::StrCat("cannot listen for shared memory: the socket name of ",
+                     PeerName(options_.self), " is in use on this host: ", std::strerror(errno)));
   }
   Watch(listener_.get());
   return absl::OkStatus();
@@ -275,7 +275,7 @@ void ShmTransport::Accept() {
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (!IsSameUser(socket.get())) {
-      admission_.Drop(Fault::kIdentity, "a process on this host", "it is another user's");
+      admission_.Drop(Fault::kIdentity, "a process on this host", "it runs as another user");
       continue;
     }
     auto connection = ShmConnection::Create(std::move(socket), options_.self, std::nullopt,

@@ -155,7 +155,7 @@ void ZapHandler::Run(ZmqSocket requests, ZmqSocket events) {
 bool ZapHandler::AnswerRequest(void* requests) {
   const std::vector<std::string> frames = ReadFrames(requests);
   if (frames.empty()) return false;
-  std::string why = "what it asks is not to be understood";
+  std::string why = "its authentication request is malformed";
   if (frames.size() >= kRequestFrames && frames[0] == "1.0" && frames[2] == kDomain) {
     why = Judge(frames[5], {frames.begin() + kRequestFrames, frames.end()});
   }
@@ -178,7 +178,7 @@ std::string ZapHandler::Judge(const std::string& mechanism,
     const bool same = !public_key_.empty() && SameSecret(credentials[0], public_key_);
     return same ? "" : "its CURVE key is not this job's";
   }
-  return "it shows no keys of this job";
+  return "it presented no keys of this job";
 }
 
 // Layout of an event: number (16 bits) and value (32 bits), then an endpoint. One I/O thread
@@ -215,7 +215,7 @@ std::string ZapHandler::WhyFailed(int32_t protocol_error) const {
     case ZMQ_PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE:
       return "its CURVE key is not this job's";
     default:
-      return "what it says is not what a member says";
+      return "it does not use the transport protocol of this job";
   }
 }
 

@@ -55,7 +55,7 @@ absl::Status SendFrame(void* socket, ZmqFrame frame, int flags, PeerId to) {
   const int error = zmq_errno();
   if (error == EHOSTUNREACH) {
     return absl::NotFoundError(
-        absl::StrCat(PeerName(to), " is not reachable: it has not connected, or is gone"));
+        absl::StrCat(PeerName(to), " is not reachable: it has not connected, or has disconnected"));
   }
   if (error == EAGAIN) {
     return absl::ResourceExhaustedError(absl::StrCat("the queue to ", PeerName(to), " is full"));
@@ -256,8 +256,8 @@ absl::Status ZmqTransport::Send(Outgoing message) {
   TUG_CHECK_LE(payload_bytes, options_.max_message_bytes) << "to " << PeerName(message.to);
   Route* const route = FindRoute(message.to);
   if (route == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat(PeerName(message.to), " is not reachable: never connected to"));
+    return absl::NotFoundError(absl::StrCat(
+        PeerName(message.to), " is not reachable: this process never connected to it"));
   }
   // To an unreachable peer each message leaves alone, so that Send can return its failure.
   const bool small = payload_bytes <= kSmallPayloadBytes && route->reachable;
@@ -428,9 +428,9 @@ int ZmqTransport::ReceiveOne(size_t link, const std::function<void(Message)>& ha
   }
   const std::optional<PeerId> from = peer.has_value() ? peer : PeerOfRoutingId(frames[0].bytes());
   if (!from.has_value()) {
-    admission_.Drop(Fault::kIdentity, "an unknown sender", "its routing id is not a Tugboat one");
+    admission_.Drop(Fault::kIdentity, "an unknown sender", "its routing id is not from Tugboat");
   } else if (count != wanted) {
-    admission_.Drop(Fault::kFrames, PeerName(*from), "it is not headers and payloads");
+    admission_.Drop(Fault::kFrames, PeerName(*from), "it does not consist of headers and payloads");
   } else if (frames[wanted - 2].bytes().size() > kMaxRecords * kHeaderBytes) {
     admission_.Drop(Fault::kFrames, PeerName(*from),
                     absl::StrCat("it has more than ", kMaxRecords, " headers"));

@@ -81,18 +81,18 @@ absl::Status Training::RunWithinMemory() {
 absl::Status Training::OutOfMemory() const {
   if (Replays(registered_.config())) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("this worker's memory does not suffice: weights and a gradient need ",
+        absl::StrCat("this worker is out of memory: weights and a gradient need ",
                      PredictBytes(/*virtual_workers=*/1) >> 20, " MiB; lower replay.size_scale"));
   }
   if (on_gpu_) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("this worker's memory does not suffice: on the host weights and gradients of "
-                     "one virtual worker need ",
+        absl::StrCat("this worker is out of memory: on the host, weights and gradients of one "
+                     "virtual worker need ",
                      PredictHeld(/*virtual_workers=*/1, {}) >> 20,
                      " MiB; start more workers, or set placement.kind to ZERO2 or ZERO3"));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
-      "this worker's memory does not suffice: activations alone need ",
+      "this worker is out of memory: activations alone need ",
       PredictActivationBytes(ModelOptionsOf(registered_.config())) >> 20,
       " MiB; lower train.micro_batch or model.context, or set train.recompute to FULL"));
 }
@@ -294,15 +294,15 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
   if (config.sync().record() == SyncConfig::ORDER) {
     if (made.ok()) {
       TellDevice(absl::StrCat("the CPU, not on ", made->device,
-                              ": a run with sync.record ORDER is computed again there"));
+                              ": a run with sync.record ORDER is recomputed on the CPU"));
       made->model.reset();
     }
   } else if (made.ok()) {
     on_gpu_ = true;
     tracer_ = made->tracer;
     TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
-                            " MiB of a GPU's memory a worker",
-                            encoder_ != nullptr ? ", which encodes gradients too" : ""));
+                            " MiB of GPU memory per worker",
+                            encoder_ != nullptr ? ", gradients are encoded there too" : ""));
     return std::move(made->model);
   } else if (absl::IsFailedPrecondition(status)) {  // only some of its GPUs can be used
     return status;
@@ -332,7 +332,8 @@ absl::Status Training::BuildModel(const View& view, const std::vector<uint32_t>&
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "this worker's model is not the coordinator's: run the same version of tug everywhere");
+      "this worker's model differs from the coordinator's: run the same version of tug on all "
+      "hosts");
 }
 
 absl::StatusOr<bool> Training::BuildExchange(const View& view) {

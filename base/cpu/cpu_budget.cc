@@ -124,7 +124,8 @@ WorkerCores PlanWorker(const CpuBudget& own, int compute_threads) {
 std::string PlanText(const CpuBudget& host, const HostLoad& load, bool pin_threads) {
   const int busy = load.busy_threads();
   return absl::StrCat(Some(host.usable, "core"), ": ", Some(load.lanes_per_server, "lane"),
-                      " a server, ", Some(load.compute_threads, "compute thread"), " a worker, ",
+                      " per server, ", Some(load.compute_threads, "compute thread"),
+                      " per worker, ",
                       pin_threads && PinsToCores(host, busy) ? "pinned" : "not pinned", " (",
                       Some(busy, "busy thread"), ")");
 }

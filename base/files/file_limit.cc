@@ -27,8 +27,8 @@ absl::Status RaiseFileLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
   if (limit.rlim_max < kLeastOpenFiles) {
     return absl::ResourceExhaustedError(absl::StrCat("the limit of open files is ", limit.rlim_max,
-                                                     ", and a daemon needs ", kLeastOpenFiles,
-                                                     " or more: raise it (ulimit -n)"));
+                                                     ", but a daemon needs at least ",
+                                                     kLeastOpenFiles, ": raise it (ulimit -n)"));
   }
   reserve = std::min<rlim_t>(kFileReserve, limit.rlim_max / 16);
   limit.rlim_cur = limit.rlim_max - reserve;

@@ -49,8 +49,9 @@ absl::Status LockError(int error_number, const std::string& path) {
     return FileError(error_number, "lock", path);
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "cannot lock ", path, ": its file system has no locks (", std::strerror(error_number),
-      "); mount it with them (Lustre: -o flock), or choose a folder on another one"));
+      "cannot lock ", path, ": its file system does not support locks (",
+      std::strerror(error_number),
+      "); mount it with locks (Lustre: -o flock), or choose a folder on another file system"));
 }
 
 }  // namespace tug

@@ -18,8 +18,8 @@ absl::Status MapError(int error_number, const std::string& path) {
   if (error_number != ENODEV) return FileError(error_number, "map", path);
   return absl::FailedPreconditionError(
       absl::StrCat("cannot map ", path,
-                   ": its file system maps no files into memory; put it on a local disk (a worker "
-                   "has its tokens where --cache-dir says)"));
+                   ": its file system does not support memory-mapped files; put it on a local disk "
+                   "(for a worker's token file: --cache-dir)"));
 }
 
 }  // namespace

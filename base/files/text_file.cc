@@ -61,7 +61,7 @@ const char* WideEncodingOf(std::string_view front) {
 absl::StatusOr<size_t> TextStart(std::string_view front, const std::string& path) {
   if (const char* encoding = WideEncodingOf(front)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " is ", encoding, ", and text is UTF-8: convert it with `iconv -f ",
+        absl::StrCat(path, " is ", encoding, ", but text must be UTF-8: convert it with `iconv -f ",
                      encoding, " -t UTF-8`, or save it as UTF-8"));
   }
   return front.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;

@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(FileDescriptor f
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || fstat(fd.get(), &status) != 0 ||
       status.st_size <= 0) {
-    return absl::InvalidArgumentError("what a peer shares is not memory of a sealed size");
+    return absl::InvalidArgumentError("the memory shared by a peer has no sealed size");
   }
   const int protection = sharing == Sharing::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
   ASSIGN_OR_RETURN(const std::span<std::byte> bytes,

@@ -159,7 +159,9 @@ void Refuse(int socket, int status) {
                           : status == 403 ? "403 Forbidden"
                                           : "400 Bad Request";
   const std::string text =
-      status == 403 ? "the address of this page has a secret part: tug status says it\n" : "";
+      status == 403
+          ? "the address of this page contains a secret: tug status shows the full address\n"
+          : "";
   const std::string reply = absl::StrCat(
       "HTTP/1.1 ", why, "\r\nContent-Type: text/plain\r\nContent-Length: ", text.size(),
       "\r\nConnection: close\r\n\r\n", text);
@@ -279,17 +281,16 @@ void HttpServer::AddQuery(const std::string& path, QueryPage page) {
 }
 
 void HttpServer::AnswerToLoopbackNamesOnly() {
-  server_->set_pre_routing_handler(
-      [own = host_](const httplib::Request& request, httplib::Response& response) {
-        const std::string name = NameIn(request.get_header_value("Host"));
-        if (name == "127.0.0.1" || name == "localhost" || name == "[::1]" || name == own) {
-          return httplib::Server::HandlerResponse::Unhandled;
-        }
-        response.status = 403;
-        response.set_content("ask for this page as 127.0.0.1 or localhost\n",
-                             "text/plain; charset=utf-8");
-        return httplib::Server::HandlerResponse::Handled;
-      });
+  server_->set_pre_routing_handler([own = host_](const httplib::Request& request,
+                                                 httplib::Response& response) {
+    const std::string name = NameIn(request.get_header_value("Host"));
+    if (name == "127.0.0.1" || name == "localhost" || name == "[::1]" || name == own) {
+      return httplib::Server::HandlerResponse::Unhandled;
+    }
+    response.status = 403;
+    response.set_content("open this page at 127.0.0.1 or localhost\n", "text/plain; charset=utf-8");
+    return httplib::Server::HandlerResponse::Handled;
+  });
 }
 
 void HttpServer::Hide(std::string secret) { server_->secret = std::move(secret); }

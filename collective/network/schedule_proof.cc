@@ -34,7 +34,7 @@ class Proof {
     for (uint32_t rank = 0; rank < family_.size(); ++rank) AddSends(rank);
     for (uint32_t rank = 0; rank < family_.size(); ++rank) AddReceives(rank);
     for (const Message& message : messages_) {
-      if (!message.is_expected) Fail(message.from, "sends what nobody expects", message);
+      if (!message.is_expected) Fail(message.from, "sends a message that no rank expects", message);
     }
     if (!error_.empty()) return {error_, {}};
 
@@ -64,14 +64,14 @@ class Proof {
   void AddSends(uint32_t rank) {
     const CollectiveSchedule& schedule = family_[rank];
     if (schedule.parts != family_[0].parts || schedule.transposes != family_[0].transposes) {
-      Fail(rank, "has other parts than rank 0", {});
+      Fail(rank, "has different parts from rank 0", {});
     }
     std::vector<std::vector<size_t>>& sends = sends_.emplace_back();
     for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
       sends.emplace_back();
       for (const Transfer& send : schedule.steps[step].sends) {
         const Message message{.from = rank, .to = send.peer, .step = step, .sent = send};
-        if (IsWrong(rank, send) || send.reduces) Fail(rank, "has a send that cannot be", message);
+        if (IsWrong(rank, send) || send.reduces) Fail(rank, "has an invalid send", message);
         between_[{rank, send.peer}].push_back(messages_.size());
         sends.back().push_back(messages_.size());
         messages_.push_back(message);
@@ -90,16 +90,16 @@ class Proof {
       for (size_t i = 0; i < transfers.size(); ++i) {
         const Transfer& receive = transfers[i];
         const Message here{.step = step};
-        if (IsWrong(rank, receive)) return Fail(rank, "has a receive that cannot be", here);
+        if (IsWrong(rank, receive)) return Fail(rank, "has an invalid receive", here);
         for (size_t j = 0; j < i; ++j) {
           if (Overlap(receive, transfers[j])) Fail(rank, "has receives that overlap", here);
         }
         const std::vector<size_t>& sent = between_[{receive.peer, rank}];
         const size_t number = received_from[receive.peer]++;
-        if (number >= sent.size()) return Fail(rank, "expects what nobody sends", here);
+        if (number >= sent.size()) return Fail(rank, "expects a message that no rank sends", here);
         Message& message = messages_[sent[number]];
         if (message.step != step || !Matches(message, receive)) {
-          return Fail(rank, "expects something else than is sent", here);
+          return Fail(rank, "expects a different message from the one sent", here);
         }
         message.received = receive;
         message.is_expected = true;
@@ -179,7 +179,7 @@ class Proof {
     }
     for (size_t event = 0; event < after_.size(); ++event) {
       const Message& message = messages_[event / 3];
-      if (waits[event] > 0) Fail(message.to, "waits for ever", message);
+      if (waits[event] > 0) Fail(message.to, "waits forever", message);
     }
   }
 
@@ -197,7 +197,8 @@ class Proof {
     }
     for (const auto& [send, receive] : overwrites_) {
       if ((read[Write(receive)][send / 64] >> send % 64 & 1) == 0) {
-        Fail(messages_[receive].to, "writes what a peer has yet to read", messages_[receive]);
+        Fail(messages_[receive].to, "overwrites data that a peer has not read yet",
+             messages_[receive]);
       }
     }
   }

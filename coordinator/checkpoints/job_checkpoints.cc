@@ -87,13 +87,14 @@ std::string JobCheckpoints::OnFailed(uint64_t version, const std::string& why) {
   if (std::string fatal = WhyLastFailed(); !fatal.empty()) return fatal;
   const std::string text = absl::StrCat("checkpoint of step ", version, " was not written: ", why);
   if (failed_.too_many()) {
-    return absl::StrCat(text, "; ", FailedCheckpoints::kMostInARow, " in a row were not written");
+    return absl::StrCat(text, "; ", FailedCheckpoints::kMostInARow,
+                        " checkpoints in a row were not written");
   }
   const uint64_t interval = std::max<uint64_t>(options_.config.checkpoint().interval(), 1);
   const uint64_t newest = std::max(version, timeline_->progress.step());
   actions_.AddNotice(
       absl::StrCat("unwritten ", timeline_->start.number, " ", version),
-      absl::StrCat(text, "; the next is tried at step ",
+      absl::StrCat(text, "; next attempt at step ",
                    std::min((newest / interval + 1) * interval, options_.config.train().steps())));
   return "";
 }
@@ -102,7 +103,7 @@ std::string JobCheckpoints::WhyLastFailed() const {
   const uint64_t last = timeline_->LastStep();
   const std::string* const why = failed_.Find(last);
   if (stage_.rolling_back() || why == nullptr) return "";
-  return absl::StrCat("the last checkpoint, of step ", last, ", was not written: ", *why);
+  return absl::StrCat("the last checkpoint (step ", last, ") was not written: ", *why);
 }
 
 CommitCheckpointAction JobCheckpoints::CommitOf(const CollectedCheckpoint& whole) const {
@@ -186,8 +187,7 @@ std::string JobCheckpoints::OnCommitted(uint64_t version, const absl::Status& st
     if (version > newest_.version || newest_.restore_path.empty()) newest_ = std::move(committed);
     TakeBest(best_.OnCommitted(version));
   } else {
-    std::string fatal =
-        OnFailed(version, absl::StrCat("it cannot be committed: ", status.message()));
+    std::string fatal = OnFailed(version, absl::StrCat("cannot commit it: ", status.message()));
     if (!fatal.empty()) return fatal;
   }
   Release();

@@ -178,9 +178,10 @@ void JobViews::GivePlaces() {
       if (server.spare != spares || (spares && placed >= membership_.wanted(SERVER))) return;
       server.placed = true;
       ++placed;
-      actions_.AddNotice(absl::StrCat("place ", server.id),
-                         absl::StrCat(server.Name(), spares ? " takes a free place" : " has joined",
-                                      ", and gets its part of the segments"));
+      actions_.AddNotice(
+          absl::StrCat("place ", server.id),
+          absl::StrCat(server.Name(), spares ? " fills a free server slot" : " has joined",
+                       ", and receives its share of the segments"));
     });
   }
 }
@@ -242,17 +243,17 @@ bool JobViews::OutlivesServer(const Member& server, const std::string& lost) {
   if (removal.orphans > 0) {
     if (copied) {
       actions_.AddNotice(absl::StrCat(key, " alone"),
-                         absl::StrCat(server.Name(), " had the only whole copy of ",
+                         absl::StrCat(server.Name(), " had the only complete copy of ",
                                       SegmentsText(removal.orphans)));
     }
     return false;
   }
   if (removal.owned > 0) {
     actions_.AddNotice(key, absl::StrCat(lost, "; ", Serve(removal.successors),
-                                         removal.owned == 1 ? " the copy" : " the copies",
+                                         removal.owned == 1 ? " the replica" : " the replicas",
                                          " of its ", SegmentsText(removal.owned)));
   } else {
-    actions_.AddNotice(key, absl::StrCat(lost, "; what it held is elsewhere too"));
+    actions_.AddNotice(key, absl::StrCat(lost, "; it held replicas only, no data is lost"));
   }
   copies_were_lost_ |= copied && removal.owned + held.copies > held.missing;
   return true;

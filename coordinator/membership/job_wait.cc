@@ -20,7 +20,7 @@ void WaitWatch::See(const std::optional<WaitReason>& reason, uint64_t step, doub
   const bool stalled = now - *step_since_ >= patience;
   if (!seen.has_value() && stalled) {
     seen = WaitReason{WaitReason::Kind::kStep, absl::StrCat("step ", step + 1),
-                      "no node is missing; tug status says what each of them is at"};
+                      "no node is missing; tug status shows the activity of each"};
   }
   const bool same = seen.has_value() && reason_.has_value() && seen->kind == reason_->kind;
   if (!same) since_ = stalled && !reason.has_value() ? *step_since_ : now;

@@ -15,7 +15,7 @@ absl::Status IsTheOnly(NodeKind node_kind) {
   const std::string kind = KindName(node_kind);
   return absl::FailedPreconditionError(absl::StrCat("it is the only ", kind,
                                                     ": start another one first (tug ", kind,
-                                                    "), or end the job with: tug stop"));
+                                                    "), or stop the job instead: tug stop"));
 }
 
 // Key of the notice that the node cannot leave.
@@ -32,32 +32,32 @@ bool HasPausedToLeave(const Member& member) {
 absl::Status LeavingNodes::MayLeave(const Member& member) const {
   if (config_.model().external()) {
     return absl::FailedPreconditionError(
-        "the workers of this job are programs of their own (model.external): no other could take "
-        "the steps of one, so that no node can leave; end the job with: tug stop");
+        "external workers (model.external) cannot take over for each other, so no node of this job "
+        "can leave. Stop the job instead: tug stop");
   }
   if (AllReduces(config_)) {
     return absl::FailedPreconditionError(
-        "an all-reduce is among all servers (exchange ALL_REDUCE), each with the gradients of the "
-        "worker beside it, so that no node can leave; end the job with: tug stop");
+        "an all-reduce needs all servers (exchange ALL_REDUCE), each with the gradients of the "
+        "worker next to it, so no node can leave. Stop the job instead: tug stop");
   }
   if (!GoesOnWithoutANode(config_)) {
     return absl::FailedPreconditionError(
-        "steps are skipped in this job (sync.policy BACKUP), so that nobody can take over from a "
-        "node that leaves; end the job with: tug stop");
+        "workers skip steps (sync.policy BACKUP), so no node can take over from another. Stop the "
+        "job instead: tug stop");
   }
   if (!views_.begun() || stage_.rolling_back()) return absl::OkStatus();
   const PlacementMode& placement = PlacementModeOf(config_);
   if (member.kind == SERVER && member.placed && placement.frees_gradients) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "workers let go of gradients that servers have received (placement.kind ",
-        PlacementConfig::Kind_Name(placement.kind),
-        "), and cannot push them to others: none of the servers can leave; end the job with: tug "
-        "stop"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("workers free gradients once servers have received them (placement.kind ",
+                     PlacementConfig::Kind_Name(placement.kind),
+                     "), and cannot push them again to another server: no server can leave. Stop "
+                     "the job instead: tug stop"));
   }
   if (member.kind == SERVER && member.placed && !views_.MovesSegments()) {
     return absl::FailedPreconditionError(
-        "updates of this job are logged (sync.record ORDER), and the log is of servers that keep "
-        "their segments: none of them can leave; end the job with: tug stop");
+        "updates of this job are logged (sync.record ORDER), which requires servers to keep their "
+        "segments: no server can leave. Stop the job instead: tug stop");
   }
   const bool others =
       std::ranges::any_of(membership_.OfKind(member.kind), [&member](const Member* other) {
@@ -87,7 +87,7 @@ DrainReply LeavingNodes::Drain(Member& member) {
   if (owned > 0) {
     hands_over = absl::StrCat(" hands over ", SegmentsText(owned), " and");
   } else if (views_.begun() && views_.Includes(member)) {
-    hands_over = " hands over what it has and";
+    hands_over = " hands over its work and";
   }
   DrainReply reply;
   reply.set_message(absl::StrCat(member.Name(), hands_over, " leaves"));
@@ -101,7 +101,7 @@ void LeavingNodes::Begin(Member& member) {
     if (other->id != member.id && !other->leaving) member.unheard.insert(other->id);
   }
   actions_.AddNotice(absl::StrCat("leaving ", member.id),
-                     absl::StrCat(member.Name(), " is about to leave"));
+                     absl::StrCat(member.Name(), " is draining"));
 }
 
 void LeavingNodes::Absorb(Member& member, const HeartbeatRequest& request) {
@@ -173,10 +173,9 @@ void LeavingNodes::AddTo(const Member& member, HeartbeatReply& reply) const {
 }
 
 void LeavingNodes::OnLeft(const Member& member) {
-  actions_.AddNotice(
-      absl::StrCat("left ", member.id),
-      absl::StrCat(member.Name(), " has left",
-                   member.missed ? "; the job waits for another one in its place" : ""));
+  actions_.AddNotice(absl::StrCat("left ", member.id),
+                     absl::StrCat(member.Name(), " has left",
+                                  member.missed ? "; the job waits for a replacement" : ""));
 }
 
 }  // namespace tug

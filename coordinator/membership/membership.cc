@@ -46,7 +46,7 @@ void Member::Watch(const HeartbeatRequest& request, absl::Time now) {
 
 absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, absl::Time now) {
   if (request.kind() != SERVER && request.kind() != WORKER) {
-    return absl::InvalidArgumentError("a node registers as a server or as a worker");
+    return absl::InvalidArgumentError("a node must register as a server or as a worker");
   }
   for (auto& [id, member] : members_) {
     if (member.incarnation != request.incarnation() || member.kind != request.kind()) continue;
@@ -79,17 +79,18 @@ absl::Status Membership::FindRoom(const RegisterRequest& request, absl::Time now
     StopWaiting(request);
     return absl::OkStatus();
   }
-  const std::string nodes = absl::StrCat("its ", places, " ", kind, places == 1 ? "" : "s");
-  const std::string remedy = further ? "" : absl::StrCat("raise cluster.", kind, "s or ");
+  const std::string nodes = absl::StrCat("(", places, " ", kind, places == 1 ? ")" : "s)");
+  const std::string add =
+      further ? "Otherwise "
+              : absl::StrCat("To add a ", kind, " instead, raise cluster.", kind, "s; otherwise ");
   if (!closed_ && waiting_.MayAskAgain(request.incarnation(), now)) {
-    return absl::AbortedError(
-        absl::StrCat("the job has ", nodes, ": waiting until one is lost or leaves, for ",
-                     absl::FormatDuration(waiting_.patience()),
-                     " at most; if none is to be replaced, ", remedy, "stop this one"));
+    return absl::AbortedError(absl::StrCat(
+        "the job is full ", nodes, "; waiting up to ", absl::FormatDuration(waiting_.patience()),
+        " for a ", kind, " to be lost or to leave. ", add, "stop this one"));
   }
   StopWaiting(request);
   return absl::ResourceExhaustedError(
-      absl::StrCat("job has ", nodes, " already; ", remedy, "stop one"));
+      absl::StrCat("the job is full ", nodes, ". ", add, "stop another one first"));
 }
 
 bool Membership::Knows(const RegisterRequest& request) const {
@@ -107,7 +108,8 @@ absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request
   if (endpoints.empty() || endpoints == member.lane_endpoints) return absl::OkStatus();
   if (request.kind() != SERVER) return absl::InvalidArgumentError("a worker has no lanes");
   if (!member.lane_endpoints.empty()) {
-    return absl::FailedPreconditionError("lanes are registered already, at other endpoints");
+    return absl::FailedPreconditionError(
+        "the lanes are already registered, at different endpoints");
   }
   if (endpoints.size() != lanes_per_server_) {
     return absl::InvalidArgumentError(absl::StrCat("a server of this job has ", lanes_per_server_,
@@ -115,7 +117,7 @@ absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request
   }
   for (const std::string& endpoint : endpoints) {
     if (!IsLaneEndpoint(endpoint)) {
-      return absl::InvalidArgumentError("a lane's endpoint is empty, too long, or no address");
+      return absl::InvalidArgumentError("a lane's endpoint is empty, too long, or not an address");
     }
   }
   member.lane_endpoints = endpoints;

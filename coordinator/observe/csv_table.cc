@@ -37,7 +37,8 @@ absl::StatusOr<CsvTable> CsvTable::Open(const std::string& path, const std::stri
   const Found found = Look(path);
   if (!found.header.empty() && found.header != header) {
     return absl::FailedPreconditionError(absl::StrCat(
-        path, " has other columns than this version of tug writes: move it somewhere else"));
+        path,
+        " has different columns from those this version of tug writes: move the file elsewhere"));
   }
   Key last{0, 0};
   if (taken_up && !found.last.empty()) {
@@ -45,7 +46,7 @@ absl::StatusOr<CsvTable> CsvTable::Open(const std::string& path, const std::stri
     if (columns.size() < 2 || !absl::SimpleAtoi(columns[0], &last.first) ||
         !absl::SimpleAtoi(columns[1], &last.second)) {
       return absl::FailedPreconditionError(
-          absl::StrCat(path, " does not end with a row of this job: move it somewhere else"));
+          absl::StrCat(path, " does not end with a row of this job: move the file elsewhere"));
     }
   }
   std::FILE* const file = OpenStream(path);

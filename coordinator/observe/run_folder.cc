@@ -39,11 +39,10 @@ bool HoldsARun(const fs::path& folder) {
 absl::Status CheckHoldsNoRun(const std::string& path, const std::string& wanted) {
   std::error_code error;
   if (!fs::exists(path, error) || !HoldsARun(path)) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat("the run folder ", wanted,
-                   " is not empty: name another with --run-dir, or continue the run "
-                   "in it with --resume ",
-                   wanted));
+  return absl::AlreadyExistsError(absl::StrCat(
+      "the run folder ", wanted,
+      " is not empty: pass another folder with --run-dir, or continue its run with --resume ",
+      wanted));
 }
 
 struct NewFolder {
@@ -90,9 +89,9 @@ absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path) {
   const std::string lock = absl::StrCat(path, "/", kLockFile);
   ASSIGN_OR_RETURN(FileDescriptor fd, TryFileLock(lock));
   if (fd.valid()) return OwnedRunFolder{.path = path, .lock = std::move(fd)};
-  return absl::FailedPreconditionError(absl::StrCat("a coordinator is running in ", path,
-                                                    ": look at it with: tug status ", path,
-                                                    ", or stop it with: tug stop ", path));
+  return absl::FailedPreconditionError(absl::StrCat("another coordinator is running in ", path,
+                                                    ": see tug status ", path,
+                                                    ", or stop it with tug stop ", path));
 }
 
 absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
@@ -117,14 +116,12 @@ absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run
   if (file >> at.address >> pid >> at.job) return at;
   std::error_code error;
   if (fs::exists(absl::StrCat(run_dir, "/", kConfigFile), error)) {
-    return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run_dir,
+    return absl::NotFoundError(absl::StrCat("no coordinator is running in ", run_dir,
                                             ": the job has ended; continue it with --resume ",
                                             run_dir));
   }
-  return absl::NotFoundError(
-      absl::StrCat(run_dir,
-                   " is not a run folder: name one, e.g. runs/job-1, or give "
-                   "--coordinator HOST:PORT"));
+  return absl::NotFoundError(absl::StrCat(
+      run_dir, " is not a run folder: name one, e.g. runs/job-1, or pass --coordinator HOST:PORT"));
 }
 
 void RemoveCoordinatorAddress(const std::string& run_dir) {

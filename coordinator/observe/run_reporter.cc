@@ -76,9 +76,9 @@ void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::
         metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds,
                             commit.write_seconds);
       },
-      absl::StrFormat("checkpoint %s: training stopped for %.0f ms at most, written in %.2f s",
-                      std::filesystem::path(folder).filename().string(),
-                      std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
+      absl::StrFormat("checkpoint %s: written in %.2f s, training paused for at most %.0f ms",
+                      std::filesystem::path(folder).filename().string(), commit.write_seconds,
+                      std::ceil(commit.pause_seconds * 1e3)));
 }
 
 std::string EndReason(const StatusReply& status, uint64_t job_steps) {
@@ -88,7 +88,7 @@ std::string EndReason(const StatusReply& status, uint64_t job_steps) {
 
 std::string TraceText(const std::vector<StepFigures>& figures) {
   const StepFigures mean = MeanOf(figures);
-  return absl::StrFormat("compute %.1f ms, exposed communication %.1f ms, overlap %.2f a step",
+  return absl::StrFormat("compute %.1f ms and exposed communication %.1f ms per step, overlap %.2f",
                          mean.compute_seconds * 1e3, mean.exposed_seconds * 1e3, mean.overlap());
 }
 
@@ -118,17 +118,17 @@ void RunReporter::OnTrace(const JobTrace& trace) {
   if (!figures.empty()) absl::StrAppend(&trace_text_, ": ", TraceText(figures));
   if (dropped > 0) {
     absl::StrAppend(&trace_text_, "; ", dropped,
-                    " spans are missing, trace fewer steps (--trace-steps A..B)");
+                    " spans are missing: trace fewer steps (--trace-steps A..B)");
   }
   if (!trace.silent.empty()) {
-    absl::StrAppend(&trace_text_, "; not whole: spans are missing of ",
+    absl::StrAppend(&trace_text_, "; incomplete: spans are missing of ",
                     absl::StrJoin(trace.silent, ", "));
   }
   absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");
   blame_lines_ = BlameLines(BlameOf(paths));
   if (!blame_lines_.empty()) {
     absl::StrAppend(&blame_lines_.back(), "; tug explain ", ShortPath(run_dir_),
-                    " has each step, and what would help");
+                    " shows each step and suggests settings");
   }
   Tell([&] { metrics_.CriticalPaths(paths); }, absl::StrCat("trace written: ", ShortPath(path)));
 }
@@ -141,8 +141,10 @@ void RunReporter::RecallTrace(const TraceRange& range) {
 }
 
 void RunReporter::OnTrial(const TrialMetrics& metrics) {
-  tuning_text_ = absl::StrCat("comm: tuning had not settled: trial ", metrics.trial.number, " of ",
-                              metrics.trials, " was the last");
+  tuning_text_ = absl::StrCat(
+      "comm.scheduler AUTO: the job ended during tuning (trial ", metrics.trial.number, " of ",
+      metrics.trials,
+      "), so its steps ran with varying settings. Train longer, or set comm.tuner.trials lower");
   Tell([&] { metrics_.Trial(metrics); }, absl::StrCat("comm: ", TuningText(metrics)));
 }
 
@@ -164,7 +166,7 @@ void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
   Count([](JobTotals& totals) { ++totals.rollbacks; });
   exports_.BeginTimeline(timeline.number, timeline.version, now, metrics_.is_behind());
   metrics_.SetTimeline(timeline.number);
-  OnNotice(absl::StrCat("the job goes on from step ", timeline.version, " (timeline ",
+  OnNotice(absl::StrCat("the job continues from step ", timeline.version, " (timeline ",
                         timeline.number, ")"));
 }
 
@@ -202,7 +204,7 @@ std::string RunReporter::ResultText(uint64_t end) const {
   }
   if (!newest_step_.has_value()) return text;
   if (!replay_.empty()) {
-    absl::StrAppendFormat(&text, ", %.1f ms a step",
+    absl::StrAppendFormat(&text, ", %.1f ms per step",
                           seconds_ / static_cast<double>(told.steps) * 1e3);
     return text;
   }
@@ -264,7 +266,7 @@ void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
   }
   const bool external = model_.external();
   if (status.last_checkpoint() == 0) {
-    line_.Say("no step was run: there is nothing to continue from");
+    line_.Say("no step was run and no checkpoint written: start the job again");
   } else if (!complete) {
     const std::string command = !continue_with_.empty() ? continue_with_
                                 : external              ? "tug coordinator JOB"

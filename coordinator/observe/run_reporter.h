@@ -50,7 +50,8 @@ class RunReporter {
         sync_(config.sync()),
         begin_(begin),
         tuning_text_(config.comm().scheduler() == CommConfig::AUTO
-                         ? "comm: tuning had not settled: no trial was over"
+                         ? "comm.scheduler AUTO: the job ended before the first tuning trial was "
+                           "complete. Train longer, or set comm.tuner.steps_per_trial lower"
                          : "") {}
 
   void OnStep(const StepMetrics& metrics, absl::Time now);
@@ -135,7 +136,8 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model);
 // How a job of `job_steps` steps ended: "done", "stopped" or "stopped early". REQUIRES: it is done.
 std::string EndReason(const StatusReply& status, uint64_t job_steps);
 
-// "compute 312 ms, exposed communication 41 ms, overlap 0.87 a step": means over workers and steps.
+// "compute 312 ms and exposed communication 41 ms per step, overlap 0.87 a step": means over
+// workers and steps.
 std::string TraceText(const std::vector<StepFigures>& figures);
 
 // Path relative to the current folder if it is inside, else unchanged.

@@ -43,16 +43,15 @@ std::string SyncText(const SyncConfig& config, const SyncFigures& figures) {
   const bool is_stale = StalenessBound(config).has_value();
   if (!is_stale && !mode.skips_steps) return "";
   std::string text = absl::StrCat("sync: ", SyncName(config), ": ", WithThousands(figures.updates),
-                                  " updates of segments");
+                                  " segment updates");
   if (is_stale) {
     const bool exact = figures.MostStaleness() < SyncFigures::kMostCounted;
-    absl::StrAppendFormat(&text, ", staleness %s%.2f on average, %d%s at most",
-                          exact ? "" : "at least ", figures.MeanStaleness(),
-                          figures.MostStaleness(), exact ? "" : " or more");
+    absl::StrAppendFormat(&text, ", staleness: mean %s%.2f, maximum %d%s", exact ? "" : "at least ",
+                          figures.MeanStaleness(), figures.MostStaleness(),
+                          exact ? "" : " or more");
   }
   if (mode.skips_steps) {
-    absl::StrAppend(&text, ", ", WithThousands(figures.dropped_pushes),
-                    " messages with pushes came too late");
+    absl::StrAppend(&text, ", ", WithThousands(figures.dropped_pushes), " late pushes dropped");
   }
   return text;
 }

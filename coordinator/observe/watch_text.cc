@@ -95,7 +95,7 @@ std::string BehindText(const NodeStatus& worker, const std::vector<const NodeSta
       behind < kHeartbeatsApart + worker.seconds_since_heartbeat()) {
     return "";
   }
-  return absl::StrCat("step ", worker.clock() + 1, ", others ", most + 1);
+  return absl::StrCat("step ", worker.clock() + 1, ", others at ", most + 1);
 }
 
 std::string SlowText(const NodeStatus& worker, const std::vector<const NodeStatus*>& workers) {
@@ -106,7 +106,8 @@ std::string SlowText(const NodeStatus& worker, const std::vector<const NodeStatu
   if (others.empty() || worker.step_seconds() <= 0) return "";
   const double own = OwnSeconds(worker), median = Median(others);
   if (own < kLateRatio * median || own - median < kLeastOwnGap) return "";
-  return absl::StrFormat("%.0f ms of its own a step, others %.0f ms", own * 1e3, median * 1e3);
+  return absl::StrFormat("%.0f ms per step without waiting, median of the others %.0f ms",
+                         own * 1e3, median * 1e3);
 }
 
 // Servers' waits for this worker's pushes.
@@ -122,7 +123,7 @@ std::string AwaitedText(const NodeStatus& worker, const StatusReply& status, siz
       if (const NodeStatus* carrier = CarrierOf(late, status)) awaited[carrier->node_id()] = true;
     }
     if (!awaited.contains(worker.node_id()) || 2 * awaited.size() > workers) continue;
-    return absl::StrCat(NodeName(node), " waits", For(activity.seconds()), " for its push of ",
+    return absl::StrCat(NodeName(node), " has waited", For(activity.seconds()), " for its push of ",
                         BlockName(activity.block(), status));
   }
   return "";
@@ -158,7 +159,7 @@ std::string WaitText(const StatusReply& status) {
 
 std::string ActivityText(const NodeStatus& node, const StatusReply& status) {
   if (node.finished()) return "finished";
-  if (node.spare()) return "stands by";
+  if (node.spare()) return "standby";
   const NodeActivity& activity = node.activity();
   const std::string block = BlockName(activity.block(), status);
   const std::string waiting = absl::StrCat("waiting", For(activity.seconds()), " for ");
@@ -179,7 +180,7 @@ std::string ActivityText(const NodeStatus& node, const StatusReply& status) {
     case NodeActivity::UPDATING:
       return "updating";
     case NodeActivity::RESTING:
-      return "resting";
+      return "idle";
     default:
       return "";
   }
@@ -191,7 +192,7 @@ std::vector<std::string> LateTexts(const StatusReply& status) {
   const std::vector<const NodeStatus*> workers = Workers(status);
   for (const NodeStatus& node : status.nodes()) {
     if (node.seconds_since_heartbeat() >= kSilentSeconds) {
-      texts.push_back(absl::StrFormat("%s is silent: not heard of for %.1f s", NodeName(node),
+      texts.push_back(absl::StrFormat("%s: no heartbeat for %.1f s", NodeName(node),
                                       node.seconds_since_heartbeat()));
     }
   }
@@ -201,7 +202,7 @@ std::vector<std::string> LateTexts(const StatusReply& status) {
                                         AwaitedText(*worker, status, workers.size())};
     std::erase(reasons, "");
     if (reasons.empty()) continue;
-    texts.push_back(absl::StrCat(NodeName(*worker), " is late: ", absl::StrJoin(reasons, "; ")));
+    texts.push_back(absl::StrCat(NodeName(*worker), " is slow: ", absl::StrJoin(reasons, "; ")));
   }
   return texts;
 }

@@ -25,10 +25,11 @@ std::string FiniteLoss::Error() const {
   return absl::StrCat(
       "the loss is not finite: step ", first_, " was the first of ", in_a_row_,
       in_a_row_ == 1 ? " step" : " steps", " in a row (train.max_nonfinite_steps ", most_, "); ",
-      any_finite_ ? "go on from a checkpoint before it with a lower optimizer.learning_rate or "
-                    "optimizer.clip_norm, or with more optimizer.warmup_steps"
-                  : "no step before had a finite loss: check the weights that it began with "
-                    "(train.init_from), or lower optimizer.learning_rate");
+      any_finite_
+          ? "resume from a checkpoint before that step with a lower optimizer.learning_rate or "
+            "optimizer.clip_norm, or with more optimizer.warmup_steps"
+          : "no earlier step had a finite loss: check the initial weights (train.init_from), or "
+            "lower optimizer.learning_rate");
 }
 
 }  // namespace tug

@@ -44,7 +44,7 @@ std::string ReportedResiduals::TakeWhere(Goes goes) {
     residual = {};
   }
   if (gone.empty()) return "";
-  return absl::StrFormat("what pushes of virtual worker%s %s had left out: norm %.3g",
+  return absl::StrFormat("error-feedback residuals of virtual worker%s %s (norm %.3g)",
                          gone.size() == 1 ? "" : "s", absl::StrJoin(gone, ", "),
                          std::sqrt(squares));
 }

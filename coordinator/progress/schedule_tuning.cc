@@ -92,7 +92,7 @@ void ScheduleTuning::ServersHave(uint32_t number) {
 
 std::string TuningText(const TrialMetrics& metrics) {
   const Tuner::Trial& trial = metrics.trial;
-  std::string text = absl::StrFormat("trial %d of %d: %s: %.1f ms a step", trial.number,
+  std::string text = absl::StrFormat("trial %d of %d: %s: %.1f ms per step", trial.number,
                                      metrics.trials, PointText(trial.point), trial.seconds * 1e3);
   if (trial.predicted > 0) absl::StrAppendFormat(&text, " (expected %.1f)", trial.predicted * 1e3);
   return text;
@@ -101,8 +101,8 @@ std::string TuningText(const TrialMetrics& metrics) {
 std::string TuningText(const SettledMetrics& metrics) {
   const Tuner::Settled& settled = metrics.settled;
   const double faster = settled.first_seconds / settled.seconds - 1;
-  const std::string first = metrics.again ? "what it began with" : "the job's own";
-  return absl::StrFormat("settled on %s: %.1f ms a step, %s; %d trials", PointText(settled.point),
+  const std::string first = metrics.again ? "at the start of this tuning" : "the job's settings";
+  return absl::StrFormat("settled on %s: %.1f ms per step, %s; %d trials", PointText(settled.point),
                          settled.seconds * 1e3,
                          faster < 0.005
                              ? "no slower than " + first
@@ -111,8 +111,8 @@ std::string TuningText(const SettledMetrics& metrics) {
 }
 
 std::string TuningText(const DriftMetrics& metrics) {
-  return absl::StrFormat("steps take %.1f ms in place of %.1f ms: tuning again",
-                         metrics.newest_seconds * 1e3, metrics.settled_seconds * 1e3);
+  return absl::StrFormat("step time changed from %.1f ms to %.1f ms: tuning again",
+                         metrics.settled_seconds * 1e3, metrics.newest_seconds * 1e3);
 }
 
 }  // namespace tug

@@ -21,11 +21,11 @@ absl::Status TraceCollector::Add(const TraceChunk& chunk) {
   const size_t tracks = sender.node.tracks.size();
   const bool next_track = chunk.track() == tracks && tracks < kMaxTracks;
   if (chunk.sequence() > sender.next || (!next_track && chunk.track() + 1 != tracks)) {
-    return absl::InvalidArgumentError("a part of a trace that does not follow on the last one");
+    return absl::InvalidArgumentError("a trace chunk is out of sequence");
   }
   if (chunk.track_name().size() > kMaxTrackName) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a track's name of ", chunk.track_name().size(), " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("the name of a trace track is too long (",
+                                                   chunk.track_name().size(), " bytes)"));
   }
   const auto spans = static_cast<size_t>(chunk.spans_size());
   if (spans > kTraceChunkEvents || spans > kMaxEvents - events_) {

@@ -58,8 +58,8 @@ absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(FileDescr
   absl::StatusOr<ClientHelloReader> hellos = ClientHelloReader::Create();
   if (!hellos.ok()) return hellos.status();
   if (!wake.valid()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot listen: ", std::strerror(errno), "; raise the limit of open files"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot listen: ", std::strerror(errno), "; raise the limit of open files (ulimit -n)"));
   }
   return std::unique_ptr<ConnectionGate>(new ConnectionGate(
       std::move(listener), std::move(wake), keys, *std::move(hellos), refusals, strangers));
@@ -163,7 +163,7 @@ ConnectionGate::Door ConnectionGate::DoorFor(Waiting& waiting, const std::string
   if (said[0] == kTlsHandshake) return DoorForTls(waiting, said);
   const size_t compared = std::min(said.size(), kPreface.size());
   if (absl::string_view(said).substr(0, compared) != kPreface.substr(0, compared)) {
-    refusals_.Add(waiting.address, "what it says is not of Tugboat's control protocol");
+    refusals_.Add(waiting.address, "not the Tugboat control protocol");
     return Door::kNone;
   }
   return compared < kPreface.size() ? Door::kMoreBytes : Door::kPlain;
@@ -172,20 +172,20 @@ ConnectionGate::Door ConnectionGate::DoorFor(Waiting& waiting, const std::string
 ConnectionGate::Door ConnectionGate::DoorForTls(Waiting& waiting, const std::string& said) {
   const auto name = hellos_.ServerName(std::as_bytes(std::span(said)));
   if (!name.ok()) {
-    refusals_.Add(waiting.address, "what it says is not of Tugboat's control protocol");
+    refusals_.Add(waiting.address, "not the Tugboat control protocol");
     return Door::kNone;
   }
   if (!name->has_value()) return Door::kMoreBytes;
   if (encrypted_ != nullptr && **name == TlsName(keys_)) return Door::kEncrypted;
   absl::string_view fingerprint = **name;
   if (!absl::ConsumeSuffix(&fingerprint, kTlsNameEnd) || !IsFingerprint(fingerprint)) {
-    refusals_.Add(waiting.address, "it speaks TLS, without keys of a job");
+    refusals_.Add(waiting.address, "TLS without the keys of a job");
   } else if (encrypted_ == nullptr) {
-    refusals_.Add(waiting.address, "its keys are of mode curve, the job's of mode token");
+    refusals_.Add(waiting.address, "its keys are of mode curve, those of the job of mode token");
   } else {
     refusals_.Add(waiting.address,
-                  absl::StrCat("its keys are of another job (fingerprint ", fingerprint,
-                               ", this job's ", KeysFingerprint(keys_), ")"));
+                  absl::StrCat("its keys belong to another job (fingerprint ", fingerprint,
+                               ", this job has ", KeysFingerprint(keys_), ")"));
   }
   return Door::kNone;
 }

@@ -82,7 +82,7 @@ int PortOf(const FileDescriptor& listener) {
 absl::Status CannotListen(const HostPort& listen, const std::string& why) {
   return absl::UnavailableError(
       absl::StrCat("cannot listen on ", listen.host, ":", listen.port, ": ", why,
-                   "; choose another address with --listen HOST:PORT (port 0 picks a free one)"));
+                   "; pass another address with --listen HOST:PORT (port 0 picks a free one)"));
 }
 
 // Closes idle connections of unauthenticated peers, which would hold descriptors. Members keep a
@@ -271,9 +271,8 @@ class ControlService::Handlers final : public Control::Service {
     const grpc::Status answer = Answer(*context, reply, &Coordinator::OnRegister, *request);
     // An old peer, from before calls carried their version.
     if (!answer.ok() && request->protocol_version() != kControlVersion) {
-      door_.Refused(*context,
-                    absl::StrCat("it speaks control protocol ", request->protocol_version(),
-                                 ", the coordinator ", kControlVersion));
+      door_.Refused(*context, absl::StrCat("it uses control protocol ", request->protocol_version(),
+                                           ", the coordinator ", kControlVersion));
     }
     return answer;
   }

@@ -54,7 +54,7 @@ std::string Title(const JobConfig& config, const std::string& run_dir) {
   if (config.compute() == JobConfig::REPLAY) {
     return absl::StrCat(run, ": replay of ", config.replay().resolved_profile().name());
   }
-  if (model.external()) return absl::StrCat(run, ": a model of the workers' own");
+  if (model.external()) return absl::StrCat(run, ": external model");
   return absl::StrFormat("%s: %s, %d layers, %d wide, %d heads, context %d, batch %d", run,
                          FamilyName(model.family()), model.layers(), model.width(), model.heads(),
                          model.context(), config.train().global_batch());
@@ -138,9 +138,9 @@ std::unique_ptr<LivePage> StartPage(const JobConfig& config, const JobKeys& keys
                        .status = [&service] { return service.Status(); },
                        .history = &reporter.history()});
   if (!page.ok()) {
-    reporter.Say(absl::StrCat("warning: no live page: ", page.status().message(),
-                              "; watch with tug status --watch, or set watch.page_port to a free "
-                              "port"));
+    reporter.Say(
+        absl::StrCat("warning: no live page: ", page.status().message(),
+                     "; use tug status --watch instead, or set watch.page_port to a free port"));
     return nullptr;
   }
   const std::string url = (*page)->url();
@@ -149,8 +149,8 @@ std::unique_ptr<LivePage> StartPage(const JobConfig& config, const JobKeys& keys
   // The coordinator's address tells whether other hosts can reach this one at all.
   const absl::StatusOr<HostPort> own = ParseHostPort(service.address());
   if (own.ok() && !IsLoopback(own->host)) {
-    absl::StrAppend(&line, " on this host; from another one first: ssh -N -L ", (*page)->port(),
-                    ":127.0.0.1:", (*page)->port(), " ", HostName());
+    absl::StrAppend(&line, " on this host; from another host, first run: ssh -N -L ",
+                    (*page)->port(), ":127.0.0.1:", (*page)->port(), " ", HostName());
   }
   reporter.Say(line);
   return *std::move(page);
@@ -207,7 +207,8 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
   // A checkpoint that was held for an evaluation may not have become the best.
   const absl::Status trimmed =
       TrimCheckpoints(job.run_dir, {.keep = job.config.checkpoint().keep()});
-  if (!trimmed.ok()) reporter.Say(absl::StrCat("old checkpoints stay: ", trimmed.message()));
+  if (!trimmed.ok())
+    reporter.Say(absl::StrCat("old checkpoints were not deleted: ", trimmed.message()));
   reporter.Finish(service->Status(), job.config.train().steps(), RealTime().Now() - job.began);
   if (const absl::Status removed = job.journal->Remove(); !removed.ok()) {
     reporter.Say(std::string(removed.message()));
@@ -232,14 +233,15 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   *first.mutable_begin() = BeginOf(begin);
   std::error_code error;
   first.mutable_begin()->set_metrics_bytes(std::filesystem::file_size(metrics_path, error));
-  if (error) return FileError(error.value(), "look at", metrics_path);
+  if (error) return FileError(error.value(), "read the size of", metrics_path);
   ASSIGN_OR_RETURN(job.journal, FileJournal::Create(PathIn(job.run_dir, kJournalFile), first));
   job.coordinator = std::make_unique<Coordinator>(begin);
   job.coordinator->KeepJournal(job.journal.get());
   job.loop = std::make_unique<JobLoop>(*job.reporter, job.config, job.run_dir, options);
   if (!options.note.empty()) job.reporter->Say(options.note);
   if (!discarded.ok()) {
-    job.reporter->Say(absl::StrCat("warning: unfinished checkpoints stay: ", discarded.message()));
+    job.reporter->Say(
+        absl::StrCat("warning: unfinished checkpoints were not deleted: ", discarded.message()));
   }
   if (!begin.data_notice.empty()) job.reporter->OnNotice(begin.data_notice);
   const std::string how =
@@ -263,17 +265,16 @@ class TakingUp {
     if (address_.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("the coordinator of ", job_.run_dir,
-                       " died before any node could find it: start the job again"));
+                       " died before it published its address: start the job again"));
     }
     RETURN_IF_ERROR(CheckJournalIsWhole());
     RETURN_IF_ERROR(CheckKeysFit(job_.config.security().mode(), options_.keys));
     ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(address_));
     job_.coordinator->KeepJournal(job_.journal.get());
     job_.coordinator->OnTakenUp(RealTime().Now());
-    const std::string how =
-        absl::StrFormat(", taken up after step %d (%d records in %.0f ms)",
-                        job_.coordinator->OnStatus(begin).step(), job_.journal->position(),
-                        absl::ToDoubleMilliseconds(RealTime().Now() - begin));
+    const std::string how = absl::StrFormat(
+        ", recovered at step %d (%d records in %.0f ms)", job_.coordinator->OnStatus(begin).step(),
+        job_.journal->position(), absl::ToDoubleMilliseconds(RealTime().Now() - begin));
     return Serve(options_, listen, how, job_);
   }
 
@@ -285,30 +286,28 @@ class TakingUp {
     if (!newest.ok()) return absl::OkStatus();
     const uint64_t version = newest->manifest.version();
     if (job_.coordinator->KnowsOfCheckpoint(version)) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(path_, " has lost its end: it does not know of ",
-                                            newest->folder,
-                                            "; go on from that checkpoint with: tug train JOB "
-                                            "--resume ",
-                                            job_.run_dir));
+    return absl::DataLossError(
+        absl::StrCat(path_, " is truncated: it lacks the checkpoint ", newest->folder,
+                     "; continue from that checkpoint: tug train JOB --resume ", job_.run_dir));
   }
 
   absl::Status Take(const JournalRecord& record) {
     if (record.has_begin()) return Begin(record);
     if (job_.coordinator == nullptr) {
-      return absl::DataLossError(absl::StrCat(path_,
-                                              " is damaged: it does not say what job it is "
-                                              "of; go on from the newest checkpoint with: tug "
-                                              "train JOB --resume ",
-                                              job_.run_dir));
+      return absl::DataLossError(
+          absl::StrCat(path_,
+                       " is damaged: it does not begin with the configuration of its job; continue "
+                       "from the last checkpoint: tug train JOB --resume ",
+                       job_.run_dir));
     }
     if (record.has_listening()) address_ = record.listening();
     const absl::Status obeyed = job_.coordinator->Replay(record);
     if (!obeyed.ok()) {
-      return absl::Status(obeyed.code(),
-                          absl::StrCat(path_, ": ", obeyed.message(),
-                                       "; go on from the newest checkpoint with: tug train JOB "
-                                       "--resume ",
-                                       job_.run_dir));
+      return absl::Status(
+          obeyed.code(),
+          absl::StrCat(path_, ": ", obeyed.message(),
+                       "; continue from the last checkpoint: tug train JOB --resume ",
+                       job_.run_dir));
     }
     job_.loop->Recall(record, job_.coordinator->TakeActions());
     return absl::OkStatus();
@@ -318,8 +317,9 @@ class TakingUp {
     CoordinatorOptions begin = OptionsOf(record.begin());
     std::error_code error;
     if (!std::filesystem::equivalent(begin.run_dir, job_.run_dir, error) || error) {
-      return absl::FailedPreconditionError(absl::StrCat(job_.run_dir, " was ", begin.run_dir,
-                                                        " when its job began: put it back there"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("the run folder was moved from ", begin.run_dir, " to ", job_.run_dir,
+                       ": move it back to ", begin.run_dir, ", then recover"));
     }
     job_.run_dir = begin.run_dir;
     job_.config = begin.config;
@@ -345,13 +345,13 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
   const std::string run_dir = AbsolutePath(options.recover);
   if (!std::filesystem::exists(PathIn(run_dir, kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat(
-        options.recover, " is not a run folder: name that of the job to take up, e.g. runs/job-1"));
+        options.recover,
+        " is not a run folder: name the run folder of the job to recover, e.g. runs/job-1"));
   }
   if (!std::filesystem::exists(PathIn(run_dir, kJournalFile), error)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "there is nothing to take up in ", options.recover, ": its job has ended (no ",
-        kJournalFile, "); go on from its newest checkpoint with: tug train JOB --resume ",
-        options.recover));
+        options.recover, " cannot be recovered: its job has ended (no ", kJournalFile,
+        "). Continue from its last checkpoint: tug train JOB --resume ", options.recover));
   }
   ASSIGN_OR_RETURN(const OwnedRunFolder folder, OwnRunFolder(run_dir));
   return TakingUp(options, run_dir).Run();

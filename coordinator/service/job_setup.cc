@@ -57,7 +57,7 @@ absl::Status CheckVocabulary(const JobConfig& config) {
   if (vocabulary == 0 || vocabulary >= config.data().resolved_symbols()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "model.vocabulary = ", vocabulary, " is less than the ", config.data().resolved_symbols(),
-      " symbols of the text: raise it, or leave it out"));
+      " symbols of the text: raise it, or remove it"));
 }
 
 absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t samples) {
@@ -75,22 +75,21 @@ absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t samples) {
       windows ? absl::StrCat(" windows of model.context = ", config.model().context(), " tokens")
               : " samples",
       ", fewer than cluster.virtual_workers = ", virtual_workers,
-      ": give more text, a larger data.validation_fraction, or 0 for no validation"));
+      ": use more text or a larger data.validation_fraction, or set it to 0 for no validation"));
 }
 
 absl::Status CheckClasses(const JobConfig& config) {
   if (config.model().family() != ModelConfig::ENCODER) return absl::OkStatus();
   const uint32_t wanted = config.model().classes(), found = DataClasses(config.data());
   if (wanted != 0 && wanted < found) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model.classes = ", wanted, " is less than the ", found,
-                     " labels of the text: raise it, or leave it out"));
+    return absl::InvalidArgumentError(absl::StrCat("model.classes = ", wanted, " is less than the ",
+                                                   found,
+                                                   " labels of the text: raise it, or remove it"));
   }
   if (std::max(wanted, found) >= 2) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the data has ", found,
-                   " class, which leaves nothing to learn: give a text with several labels, or set "
-                   "model.classes"));
+  return absl::InvalidArgumentError(absl::StrCat("the data has ", found,
+                                                 " class, but a classifier needs at least 2: use a "
+                                                 "text with several labels, or set model.classes"));
 }
 
 // Checks that the configuration is small enough to send to nodes.
@@ -100,19 +99,19 @@ absl::Status CheckSize(const JobConfig& config) {
   uint64_t labels_bytes = 0;
   for (const std::string& label : data.resolved_labels()) labels_bytes += label.size();
   const std::string limit = absl::StrCat(
-      " bytes, and with it the job's configuration, which every node is sent, has "
-      "more than ",
-      kMaxJobConfigBytes, ": ");
+      " bytes; the job configuration, which includes them and is sent to every node, is limited "
+      "to ",
+      kMaxJobConfigBytes, " bytes: ");
   if (labels_bytes > data.resolved_tokenizer().size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the ", data.resolved_labels_size(), " labels of ", data.path(), " have ",
-                     labels_bytes, limit, "give shorter or fewer labels"));
+                     labels_bytes, limit, "use fewer or shorter labels"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "data.tokenizer ", DataConfig::Tokenizer_Name(data.tokenizer()), " has ",
       data.resolved_tokenizer().size(), limit,
       data.tokenizer_path().empty() ? "lower data.pieces"
-                                    : "name one of fewer pieces with data.tokenizer_path"));
+                                    : "set data.tokenizer_path to a tokenizer with fewer pieces"));
 }
 
 // Nodes on this host run in other folders than this process.
@@ -203,9 +202,9 @@ std::string LackingText(const FoundCheckpoint& from, const JobConfig& config) {
     if (std::ranges::find(kept, v) == kept.end()) lacking.push_back(v);
   }
   if (lacking.empty()) return "";
-  return absl::StrCat(from.folder, " has nothing of what pushes of virtual worker",
+  return absl::StrCat(from.folder, " has no error-feedback residuals of virtual worker",
                       lacking.size() == 1 ? " " : "s ", absl::StrJoin(lacking, ", "),
-                      " had left out: the job goes on without");
+                      ": the job continues without them");
 }
 
 // Reads the past evaluations and the best checkpoint of a run resumed in its folder.

@@ -64,8 +64,8 @@ absl::Status MustMatch(const JobConfig& trained, const JobConfig& config, const 
   const std::string then = FieldText(trained, path.c_str());
   const std::string now = FieldText(config, path.c_str());
   if (then == now) return absl::OkStatus();
-  return Differs(folder, absl::StrCat(path, " is ", then, " there and ", now, " in this job", why,
-                                      "; give --set ", path, "=", then,
+  return Differs(folder, absl::StrCat(path, " is ", then, " in the checkpoint but ", now,
+                                      " in this job", why, "; pass --set ", path, "=", then,
                                       ", or start a new run without --resume"));
 }
 
@@ -89,7 +89,7 @@ absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
   if (clocks == 0) return absl::OkStatus();
   // Clocks are counted by segment.
   return MustMatch(trained, config, folder, "comm.segment_elements",
-                   " (which does not matter with sync.policy BSP)");
+                   ", and SSP and ASP need the same value");
 }
 
 // Without what a start of the job or a machine determines.
@@ -146,9 +146,9 @@ absl::Status CheckResumedText(const Manifest& manifest, const std::string& folde
   for (const char* path : kMatchingText) {
     if (MustMatch(trained, config, folder, path).ok()) continue;
     return Differs(folder,
-                   "the text is not the one it was trained on: data.path must name the same, "
-                   "unchanged text (or this release of tug divides it into other tokens: resume "
-                   "with the one that began the run)");
+                   "the text differs from the one that the run was trained on: set data.path to "
+                   "the same, unchanged text (if it is unchanged, this version of tug tokenizes it "
+                   "differently: resume with the version that started the run)");
   }
   return absl::OkStatus();
 }
@@ -161,18 +161,18 @@ absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
   if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
     if (config.compute() == JobConfig::REPLAY) {
       return Differs(folder,
-                     "it has other blocks than this replay: give the same replay.profile and "
+                     "its blocks differ from those of this replay: use the same replay.profile and "
                      "replay.size_scale, or start a new run without --resume");
     }
     return Differs(folder,
-                   "its parameters are laid out by another version of tug; use that version");
+                   "a different version of tug with another parameter layout wrote it; resume with "
+                   "that version (tug --version)");
   }
   if (manifest.version() >= config.train().steps()) {
-    return absl::OutOfRangeError(
-        absl::StrCat(folder, " has all ", config.train().steps(),
-                     " steps of train.steps: the job is done; to train on, raise it with --set "
-                     "train.steps=",
-                     2 * manifest.version()));
+    return absl::OutOfRangeError(absl::StrCat(folder, " has all ", config.train().steps(),
+                                              " steps of train.steps: the job is complete; to "
+                                              "continue training, raise it with --set train.steps=",
+                                              2 * manifest.version()));
   }
   return absl::OkStatus();
 }

@@ -127,12 +127,12 @@ std::vector<std::string> BlameLines(const Blame& blame) {
     absl::StrAppend(&workers, i == 0 ? "" : ", ", blame.workers[i].who, " in ",
                     blame.workers[i].steps);
   }
-  return {
-      absl::StrFormat("critical path of %d steps, %.1f ms each: %s", blame.steps,
-                      blame.step_seconds * 1e3, parts),
-      absl::StrFormat("largest part of a step, of %d: %s", blame.steps, steps),
-      absl::StrFormat("worker with the largest part, of %d: %s; not explained: %.1f%%", blame.steps,
-                      workers.empty() ? "none" : workers, 100 * blame.unexplained_part)};
+  return {absl::StrFormat("critical path of %d steps, %.1f ms each: %s", blame.steps,
+                          blame.step_seconds * 1e3, parts),
+          absl::StrFormat("largest part of a step, in %d steps: %s", blame.steps, steps),
+          absl::StrFormat("worker with the largest part, in %d steps: %s; not explained: %.1f%%",
+                          blame.steps, workers.empty() ? "none" : workers,
+                          100 * blame.unexplained_part)};
 }
 
 }  // namespace tug

@@ -49,12 +49,12 @@ absl::StatusOr<uint32_t> ExternalWorker::Declare(const std::string& name, uint64
   RETURN_IF_ERROR(CheckDeclaredBlock(block));
   absl::MutexLock lock(&mutex_);
   if (starting_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("block '", name, "' comes too late: declare all blocks before the start"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "block '", name, "' is declared too late: declare all blocks before tug_start"));
   }
   for (const BlockSpec& other : blocks_.blocks()) {
     if (other.name() != name) continue;
-    return absl::InvalidArgumentError(absl::StrCat("block '", name, "' is declared already"));
+    return absl::InvalidArgumentError(absl::StrCat("block '", name, "' is already declared"));
   }
   *blocks_.add_blocks() = std::move(block);
   return static_cast<uint32_t>(blocks_.blocks_size() - 1);
@@ -64,9 +64,11 @@ absl::Status ExternalWorker::Start() {
   std::unique_ptr<ControlClient> client;
   {
     absl::MutexLock lock(&mutex_);
-    if (starting_) return absl::FailedPreconditionError("started already: start once");
+    if (starting_)
+      return absl::FailedPreconditionError("already started: call tug_start only once");
     if (blocks_.blocks().empty()) {
-      return absl::FailedPreconditionError("no block is declared: declare before the start");
+      return absl::FailedPreconditionError(
+          "no block is declared: call tug_declare before tug_start");
     }
     starting_ = true;
     client = std::move(client_);
@@ -107,7 +109,7 @@ absl::Status ExternalWorker::TakePlace(const View& view) {
     copies_.resize(table_.num_blocks());
     return absl::OkStatus();
   }
-  return absl::InternalError("the coordinator has no place for this worker in its view");
+  return absl::InternalError("the view from the coordinator has no slot for this worker");
 }
 
 absl::Status ExternalWorker::BuildExchange(const View& view) {
@@ -128,7 +130,8 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
 
 absl::Status ExternalWorker::CheckStarted() const {
   if (started_) return absl::OkStatus();
-  return absl::FailedPreconditionError("not started: declare the blocks, then start, then this");
+  return absl::FailedPreconditionError(
+      "not started: call tug_declare for each block, then tug_start");
 }
 
 absl::Status ExternalWorker::CheckNotFailed() const {
@@ -157,7 +160,8 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
     RETURN_IF_ERROR(clocks_.CheckStepComplete());
     if (all_steps_done_) return std::optional<uint64_t>();
     if (beginning_) {
-      return absl::FailedPreconditionError("another thread begins a step: one at a time");
+      return absl::FailedPreconditionError(
+          "another thread is in tug_begin_step: call it from one thread at a time");
     }
     beginning_ = true;
     if (clocks_.step().has_value()) ReportStep();
@@ -212,7 +216,8 @@ absl::Status ExternalWorker::ReportLoss(double loss_sum, uint64_t count) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckStarted());
   if (!clocks_.step().has_value()) {
-    return absl::FailedPreconditionError("a loss belongs to a step: begin one first");
+    return absl::FailedPreconditionError(
+        "a loss can only be reported during a step: call tug_begin_step first");
   }
   share_.loss_sum += loss_sum;
   share_.count += count;
@@ -326,8 +331,9 @@ absl::StatusOr<void*> ExternalWorker::NewBuffer(uint64_t size_bytes) {
     RETURN_IF_ERROR(CheckStarted());
   }
   if (size_bytes == 0 || size_bytes > kMaxDeclaredElements * sizeof(float)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a buffer of ", size_bytes, " bytes cannot be: ask for 1 or more"));
+    return absl::InvalidArgumentError(absl::StrCat("size_bytes = ", size_bytes,
+                                                   " is out of range: pass 1 to ",
+                                                   kMaxDeclaredElements * sizeof(float)));
   }
   return memory_->Keep(exchange_->NewBuffer(size_bytes));
 }
@@ -349,8 +355,8 @@ absl::Status ExternalWorker::Finish() {
     if (end_.has_value() && !end_->ok()) return *end_;
     if (!all_steps_done_) {
       const absl::Status early = absl::FailedPreconditionError(
-          "the program left before the job's last step: begin steps until none is left, or ask "
-          "for an orderly end first");
+          "the program called tug_shutdown before the last step: call tug_begin_step until it "
+          "returns TUG_FINISHED, or call tug_stop first");
       member_->Leave(early);
       return early;
     }

@@ -18,7 +18,8 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   *request.mutable_blocks() = blocks;
   ASSIGN_OR_RETURN(std::optional<RegisterReply> joined, JoinJob(*client, request));
   if (!joined.has_value()) {
-    return absl::FailedPreconditionError("the job has ended before there was room in it");
+    return absl::FailedPreconditionError(
+        "the job has ended; this worker was not needed as a replacement");
   }
   return std::unique_ptr<JobMember>(
       new JobMember(std::move(client), *std::move(joined), std::move(on_end)));
@@ -74,7 +75,7 @@ absl::Status JobMember::Beat() {
 absl::Status JobMember::WhyEnded() const {
   if (!end_->ok()) return *end_;
   return absl::FailedPreconditionError(
-      "the job was stopped before it began: start the coordinator again for another run");
+      "the job was stopped before it started: start the coordinator again for another run");
 }
 
 absl::StatusOr<View> JobMember::WaitForView() {

@@ -62,8 +62,9 @@ tug_status With(tug_context* context, Call call) {
   if (context == nullptr) return TUG_INVALID_ARGUMENT;
   try {
     if (context->worker == nullptr) {
-      return Answer(context, absl::FailedPreconditionError(
-                                 "tug_init has failed on this context: free it, and init again"));
+      return Answer(context,
+                    absl::FailedPreconditionError(
+                        "tug_init failed for this context: call tug_free, then tug_init again"));
     }
     return Answer(context, call(*context->worker));
   } catch (const std::bad_alloc&) {
@@ -95,7 +96,7 @@ tug_status tug_init_with_keys(const char* coordinator, const char* key_file,
   if (*context == nullptr) return TUG_OUT_OF_MEMORY;
   try {
     if (coordinator == nullptr) {
-      return Answer(*context, absl::InvalidArgumentError("coordinator is NULL: give HOST:PORT"));
+      return Answer(*context, absl::InvalidArgumentError("coordinator is NULL: pass HOST:PORT"));
     }
     tug::JobKeys keys;
     if (key_file != nullptr) {
@@ -114,7 +115,7 @@ tug_status tug_init_with_keys(const char* coordinator, const char* key_file,
 }
 
 const char* tug_last_error(const tug_context* context) {
-  if (context == nullptr) return "the context is NULL: give that of tug_init";
+  if (context == nullptr) return "the context is NULL: pass the one from tug_init";
   absl::MutexLock lock(&context->mutex);
   const auto found = context->errors.find(std::this_thread::get_id());
   return found == context->errors.end() ? "" : found->second.c_str();
@@ -126,7 +127,7 @@ tug_status tug_declare(tug_context* context, const char* name, uint64_t elements
       context, block, "block", [&](tug::ExternalWorker& worker) -> absl::StatusOr<uint32_t> {
         if (name == nullptr) return absl::InvalidArgumentError("name is NULL");
         if ((flags & ~uint32_t{TUG_WEIGHT_DECAY}) != 0) {
-          return absl::InvalidArgumentError("flags has a bit that has no meaning");
+          return absl::InvalidArgumentError("unknown bit in flags: use 0 or TUG_WEIGHT_DECAY");
         }
         return worker.Declare(name, elements, init_mean, init_std, (flags & TUG_WEIGHT_DECAY) != 0);
       });

@@ -71,17 +71,17 @@ bool AppliedPushes::IsBeyondEnd(const WireHeader& push) const {
 void AppliedPushes::OnPush(Message message) {
   const WireHeader header = message.header;
   if (!NamesOwnPush(header) || header.virtual_worker_count != 1) {
-    return context_.Malformed(header, "is a push of what this lane does not own");
+    return context_.Malformed(header, "is not a valid push to segments of this lane");
   }
   const PushKey key = KeyOf(header);
   const Fate fate = Examine(header);
   // An applied push is a repeat, even after the end.
   if (fate != Fate::kRepeat && IsBeyondEnd(header)) {
-    return context_.Malformed(header, "is of a clock after the last one");
+    return context_.Malformed(header, "has a clock after the last step");
   }
   if (fate == Fate::kEarly) return Defer(key);
   if (fate == Fate::kImpossible) {
-    return context_.Malformed(header, "is of a clock that nobody can have reached");
+    return context_.Malformed(header, "has a clock that no worker can have reached");
   }
   early_.Forget(key);
   if (fate == Fate::kRepeat) {
@@ -100,7 +100,8 @@ void AppliedPushes::OnPush(Message message) {
 }
 
 void AppliedPushes::OnPushAsked(const Message& message) {
-  context_.Malformed(message.header, "asks for a push that is not summed, or is one");
+  context_.Malformed(message.header,
+                     "queries a push, but this lane applies pushes without summing them");
 }
 
 void AppliedPushes::Defer(const PushKey& key) {
@@ -221,10 +222,9 @@ void AppliedPushes::ApplyTo(uint32_t segment, const WireHeader& push, bool exact
 void AppliedPushes::Record(uint32_t segment, const WireHeader& push, uint64_t weights_version,
                            uint32_t flags) {
   if ((flags & OrderRecord::kInexact) != 0 && context_.counters.inexact_records++ == 0) {
-    context_.sinks.notice(
-        {"order/inexact",
-         "an update was made of weights of several versions: the order of this run "
-         "is recorded, but it cannot be computed again from there on"});
+    context_.sinks.notice({"order/inexact",
+                           "a gradient was computed from weights of several versions (sync.record "
+                           "ORDER): the run can be recomputed only up to this update"});
   }
   context_.sinks.record({.segment = segment,
                          .virtual_worker = push.virtual_worker,

@@ -37,7 +37,7 @@ NormExchange::Complete NormExchange::OnNorms(const Message& message) {
   const uint32_t from_lane = header.sender - LanePeer(0);
   if (IsWorker(header.sender) ||
       !ledger_.AddRemote(header.block, from_lane, header.clock, message.payload.bytes())) {
-    context_.Malformed(header, "has norms that do not fit");
+    context_.Malformed(header, "has norms of an unknown scope, sender or size");
     return std::nullopt;
   }
   return IfComplete(header.block);
@@ -45,7 +45,7 @@ NormExchange::Complete NormExchange::OnNorms(const Message& message) {
 
 void NormExchange::OnNormsWanted(const WireHeader& header) {
   if (IsWorker(header.sender) || !ledger_.IsScope(header.block)) {
-    return context_.Malformed(header, "asks for norms that there are not");
+    return context_.Malformed(header, "requests norms of an unknown scope");
   }
   Send(header.block, header.clock, header.sender - LanePeer(0));
 }

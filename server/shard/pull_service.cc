@@ -114,11 +114,11 @@ void PullService::MakeRoomFor(const WireHeader& pull) {
 void PullService::OnPull(const Message& message) {
   const WireHeader& header = message.header;
   if (!IsPull(message)) {
-    return context_.Malformed(header, "is a pull of what this lane does not own");
+    return context_.Malformed(header, "is not a valid pull from this lane");
   }
   const std::optional<uint32_t> segment = NotReady(header);
   if (!answers_.Admit(header.sender)) {
-    return context_.Malformed(header, "is of one worker more than the job can have");
+    return context_.Malformed(header, "comes from more workers than the job can have");
   }
   if (!segment.has_value()) return OnReady({header, message.payload});
   if (waiting_.Contains(header, *segment)) {
@@ -128,7 +128,7 @@ void PullService::OnPull(const Message& message) {
   }
   MakeRoomFor(header);
   if (!MayWait(header)) {
-    return context_.Malformed(header, "is a pull of a version that nobody can need yet");
+    return context_.Malformed(header, "pulls a version that no worker can need yet");
   }
   waiting_.Add({header, message.payload}, *segment);
   if (IsElsewhere(header)) cache_->Ask(header, context_.now);
@@ -153,11 +153,11 @@ void PullService::LookAgainAtAll() {
 void PullService::OnAnswerToCache(const Message& message) {
   const WireHeader& header = message.header;
   if (!cache_.has_value() || IsWorker(header.sender)) {
-    return context_.Malformed(header, "is not for a lane");
+    return context_.Malformed(header, "replies to a pull that this lane did not send");
   }
   if (header.kind == MessageKind::kRefused) {
     if (!context_.RangeExists(header)) {
-      return context_.Malformed(header, "refuses what there is not");
+      return context_.Malformed(header, "refuses segments that do not exist");
     }
     cache_->OnRefused(header, context_.now);
   } else {
@@ -226,7 +226,8 @@ void PullService::OnReady(WaitingPull pull) {
 void PullService::OnWeightsReceived(const Message& message) {
   const WireHeader& header = message.header;
   if (!MayPull(header.sender) || message.payload.size_bytes() > 0) {
-    return context_.Malformed(header, "is word of weights that a worker does not send so");
+    return context_.Malformed(
+        header, "acknowledges weights, but its sender cannot pull or it has a payload");
   }
   // The answer may have been given up as lost: no credit to return.
   if (!answers_.Received(header.sender, header.ack_id)) return;

@@ -10,11 +10,11 @@
 namespace tug {
 
 void PushHandler::OnNorms(const Message& message) {
-  context_.Malformed(message.header, "has norms that do not fit");
+  context_.Malformed(message.header, "has norms, but this job exchanges none");
 }
 
 void PushHandler::OnNormsWanted(const WireHeader& header) {
-  context_.Malformed(header, "asks for norms that there are not");
+  context_.Malformed(header, "requests norms, but this job exchanges none");
 }
 
 bool PushHandler::NamesOwnPush(const WireHeader& header) const {
@@ -32,7 +32,7 @@ bool PushHandler::Take(Message message) {
   const TraceSpan span(header.codec == Codec::kRuns ? context_.options.trace : nullptr,
                        context_.EventOf(TraceKind::kDecode, header));
   const bool expanded = push_.Expand(context_.table);
-  if (!expanded) context_.Malformed(header, "is a push of runs that change");
+  if (!expanded) context_.Malformed(header, "is a push with invalid element ranges");
   return expanded;
 }
 
@@ -53,8 +53,8 @@ void PushHandler::NoticeSkip(const SkippedUpdate& skipped) const {
       skipped.of_one_push && global ? std::string() : absl::StrCat("of block ", block, " ");
   context_.sinks.notice({absl::StrCat("nonfinite/", skipped.clock, "/", global ? "" : block, who),
                          absl::StrCat("step ", skipped.clock + 1, ": the gradient ", of_block,
-                                      where, " is not finite; ", what, " is skipped (",
-                                      skipped.remedy, " if this repeats)")});
+                                      where, " is not finite; ", what,
+                                      " is skipped (if this repeats, ", skipped.remedy, ")")});
 }
 
 }  // namespace tug

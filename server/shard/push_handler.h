@@ -70,7 +70,7 @@ class PushHandler : public CopiedUpdates {
     uint32_t bad_virtual_worker = 0;  // NormEntry::kAllFinite: only the sum is not finite
     OptimizerConfig::Clip clip = OptimizerConfig::OFF;
     bool of_one_push = false;
-    const char* remedy = "a lower learning rate or a smaller clip_norm helps";
+    const char* remedy = "lower optimizer.learning_rate or optimizer.clip_norm";
   };
   void NoticeSkip(const SkippedUpdate& skipped) const;
 

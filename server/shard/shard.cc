@@ -92,7 +92,7 @@ void Shard::Dispatch(Message message) {
     case MessageKind::kInCollective:
     case MessageKind::kRankFailed:
     case MessageKind::kClearToSend:
-      return context_.Malformed(message.header, "is not for a lane");
+      return context_.Malformed(message.header, "has a kind that lanes do not receive");
   }
 }
 
@@ -104,7 +104,7 @@ void Shard::Settle() {
 bool Shard::Fenced(const Message& message) {
   const WireHeader& header = message.header;
   if (header.job != context_.options.job) {
-    context_.Malformed(header, "is of another job");
+    context_.Malformed(header, "belongs to another job");
     return true;
   }
   if (header.timeline == context_.options.timeline && !IsFromPast(header)) return false;
@@ -233,8 +233,9 @@ absl::Status Shard::TakeSegments(Shard* before) {
     const std::optional<HeldSegment> had = before == nullptr ? std::nullopt : before->Held(id);
     if (!had.has_value()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("lane ", context_.options.lane, " is to own segment ", id,
-                       " and has no copy of it; start again from the last checkpoint"));
+          absl::StrCat("lane ", context_.options.lane, " was assigned segment ", id,
+                       " but has no replica of it; resume from the last checkpoint (tug train JOB "
+                       "--resume RUN) and report this bug"));
     }
     held.push_back(*had);
   }
@@ -250,8 +251,9 @@ absl::Status Shard::TakeSegments(Shard* before) {
   }
   if (!own_.TakeUp(held, before == nullptr ? nullptr : &before->own_) || !pushes_->TakeUp(held)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("lane ", context_.options.lane, " is to own segments that do not fit ",
-                     "together; start again from the last checkpoint"));
+        absl::StrCat("lane ", context_.options.lane,
+                     " was assigned segments with inconsistent states; resume from the last "
+                     "checkpoint (tug train JOB --resume RUN) and report this bug"));
   }
   return absl::OkStatus();
 }
@@ -260,7 +262,7 @@ absl::Status Shard::TakeFrom(Shard* before, absl::Time now) {
   TUG_CHECK(!own_.started());
   if (SyncModeOf(context_.options.sync.policy()).skips_steps) {
     return absl::FailedPreconditionError(
-        "with sync.policy backup segments stay where they are; use another policy");
+        "sync.policy BACKUP cannot move segments to other servers; use another policy");
   }
   if (before != nullptr && before->context_.options.timeline != context_.options.timeline) {
     before = nullptr;

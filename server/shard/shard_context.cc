@@ -68,8 +68,9 @@ void ShardContext::Malformed(const WireHeader& header, const char* why) {
   if (counters.malformed++ > 0) return;
   sinks.notice(
       {absl::StrCat("malformed/", options.lane),
-       absl::StrCat("dropped a message of kind ", static_cast<int>(header.kind), " from ",
-                    PeerName(header.sender), ": it ", why, "; further ones are only counted")});
+       absl::StrCat("dropped an invalid message (kind ", static_cast<int>(header.kind), " from ",
+                    PeerName(header.sender), "): ", why,
+                    "; further ones are only counted. Run the same version of tug on all hosts")});
 }
 
 bool ShardContext::RangeExists(const WireHeader& header) const {

@@ -145,17 +145,17 @@ void ShardCopies::SayCopied(uint32_t segment, uint64_t number) {
 void ShardCopies::OnMessage(const Message& message) {
   const WireHeader& header = message.header;
   if (IsWorker(header.sender) || !context_.RangeExists(header) || header.segment_count != 1) {
-    return context_.Malformed(header, "is of a copy that there is not");
+    return context_.Malformed(header, "targets a segment that does not exist");
   }
   const uint32_t segment = context_.FirstId(header);
   if (header.kind == MessageKind::kCopied) {
     if (OnCopied(header, segment)) return;
-    return context_.Malformed(header, "is word of a copy that this lane has not given");
+    return context_.Malformed(header, "acknowledges a replica that this lane did not send");
   }
   if (!store_.has(segment) ||
       header.sender != LanePeer(context_.options.lane_of_segment[segment]) ||
       !TakeForCopy(segment, message)) {
-    return context_.Malformed(header, "is not for a copy of this lane");
+    return context_.Malformed(header, "targets a replica that this lane does not hold");
   }
   SayCopied(segment, header.ack_id);
 }

@@ -102,7 +102,7 @@ void SummedPushes::Skip(uint64_t clock, uint32_t block, uint32_t bad_virtual_wor
   if (bad_virtual_worker == NormEntry::kAllFinite && reduction_.has_value() &&
       context_.options.reduction->collective.format() == CollectiveConfig::FP16) {
     skipped.remedy =
-        "FP16 ends at 65504, which sums over tokens exceed: set collective.format=BF16";
+        "set collective.format=BF16: sums over tokens exceed 65504, the maximum of FP16";
   }
   NoticeSkip(skipped);
 }

@@ -85,17 +85,16 @@ void SummedPushes::OnPush(Message message) {
   const bool announced = header.codec == Codec::kNone && message.payload.size_bytes() == 0;
   if (announced) return OnAnnounced(header);
   if (!NamesOwnPush(header)) {
-    return context_.Malformed(header, "is a push of what this lane does not own");
+    return context_.Malformed(header, "is not a valid push to segments of this lane");
   }
   const Fresh fresh = Examine(header);
   if (!fresh.valid) {
-    return context_.Malformed(header, "is a push at a clock that nobody can have reached");
+    return context_.Malformed(header, "has a clock that no worker can have reached");
   }
   const PushKey key = KeyOf(header);
   if (AnswerKnown(key, fresh)) return;
   if (open_pushes_.in_block(header.block) >= context_.MostOpen(header.block)) {
-    return context_.Malformed(header,
-                              "is one of more pushes than the virtual workers can have open");
+    return context_.Malformed(header, "exceeds the pushes that virtual workers can have open");
   }
   const absl::Cleanup release = [this] { push_.Release(); };
   if (!Take(std::move(message))) return;
@@ -140,17 +139,17 @@ bool SummedPushes::AnswerKnown(const PushKey& key, const Fresh& fresh) {
 
 bool SummedPushes::Lacks(const WireHeader& push) {
   if (!NamesOwnPush(push)) {
-    context_.Malformed(push, "names a push of what this lane does not own");
+    context_.Malformed(push, "names a push to segments that this lane does not own");
     return false;
   }
   const Fresh fresh = Examine(push);
   if (!fresh.valid) {
-    context_.Malformed(push, "names a push that nobody can have made");
+    context_.Malformed(push, "names a push with a clock that no worker can have reached");
     return false;
   }
   if (AnswerKnown(KeyOf(push), fresh)) return false;
   if (fresh.missing == 0) {
-    context_.Malformed(push, "is of one of more pushes than the virtual workers can have open");
+    context_.Malformed(push, "names more pushes than virtual workers can have open");
   }
   return fresh.missing > 0;
 }
@@ -160,7 +159,7 @@ bool SummedPushes::Lacks(const WireHeader& push) {
 void SummedPushes::OnPushAsked(const Message& message) {
   const WireHeader& header = message.header;
   if (message.payload.size_bytes() > 0) {
-    return context_.Malformed(header, "asks for a push that is not summed, or is one");
+    return context_.Malformed(header, "queries a push, but has a payload");
   }
   if (Lacks(header)) context_.ReplyToPush(MessageKind::kDropped, KeyOf(header));
 }

@@ -172,8 +172,8 @@ absl::Status LaneReduction::status() const {
     const uint32_t lane = group_.peer(*group_.failed_rank()) - LanePeer(0);
     return absl::Status(
         group_.status().code(),
-        absl::StrCat("the all-reduce cannot go on without server ", lane / kMaxLanesPerServer, ": ",
-                     std::string(group_.status().message())));
+        absl::StrCat("the all-reduce cannot continue without server ", lane / kMaxLanesPerServer,
+                     ": ", std::string(group_.status().message())));
   }
   return status_;
 }

@@ -17,9 +17,9 @@ namespace tug {
 namespace {
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
-  return absl::DataLossError(
-      absl::StrCat(path, " is no whole log of a run's order: ", what,
-                   "; it is damaged or of another kind: the run cannot be computed again from it"));
+  return absl::DataLossError(absl::StrCat(
+      path, " is not a complete log of the order of updates: ", what,
+      "; it is damaged or another kind of file, so the run cannot be recomputed from it"));
 }
 
 // Reads the next value; none if fewer bytes are left.
@@ -38,12 +38,12 @@ absl::StatusOr<OrderLogHeader> TakeHeader(const std::string& path,
   const OrderFileHeader expected;
   if (!header.has_value() ||
       std::memcmp(header->magic, expected.magic, sizeof(expected.magic)) != 0) {
-    return Damaged(path, "it does not begin as one");
+    return Damaged(path, "it has no header of such a log");
   }
   if (header->format != expected.format) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " has format ", header->format,
-                                                      ", this program reads format ",
-                                                      expected.format, "; use the one it is of"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " has format ", header->format, ", this version of tug reads format ",
+                     expected.format, "; use the version that wrote it"));
   }
   if (header->xxh3 != OrderChecksum(*header)) return Damaged(path, "its header's checksum differs");
   return OrderLogHeader{.timeline = header->timeline,
@@ -63,8 +63,7 @@ std::optional<std::string> WhatIsWrong(const OrderLog& log) {
         record.virtual_worker >= log.header.virtual_workers ||
         record.weights_version >= record.version) {
       return absl::StrCat("a record of segment ", record.segment, ", virtual worker ",
-                          record.virtual_worker, " and version ", record.version,
-                          " makes no sense");
+                          record.virtual_worker, " and version ", record.version, " is invalid");
     }
     const auto [segment, first] = newest.try_emplace(record.segment, record.version);
     if (first) continue;
@@ -134,8 +133,8 @@ absl::StatusOr<std::vector<OrderLog>> ReadOrderLogs(const std::string& run_dir) 
   if (!newest.has_value()) {
     return absl::NotFoundError(
         absl::StrCat(folder,
-                     " holds no order of updates; train with sync.policy SSP or ASP and "
-                     "sync.record ORDER to have it recorded"));
+                     " has no log of the order of updates: train with sync.policy SSP or ASP and "
+                     "sync.record=ORDER to record it"));
   }
   std::vector<OrderLog> logs;
   for (uint32_t lane = 0; logs.empty() || lane < logs[0].header.lanes; ++lane) {
@@ -144,7 +143,7 @@ absl::StatusOr<std::vector<OrderLog>> ReadOrderLogs(const std::string& run_dir) 
     OrderLogHeader expected = logs.empty() ? log.header : logs[0].header;
     expected.timeline = *newest;
     expected.lane = lane;
-    if (log.header != expected) return Damaged(path, "its header is that of another run or lane");
+    if (log.header != expected) return Damaged(path, "its header belongs to another run or lane");
     logs.push_back(std::move(log));
   }
   return logs;

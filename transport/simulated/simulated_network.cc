@@ -62,8 +62,8 @@ absl::Status SimulatedTransport::Send(Outgoing message) {
   const SimulatedTransport* const other = network_.Find(message.to);
   const bool connected_to_us = other != nullptr && other->connected_to_.contains(self_);
   if (!connected_to_us && !connected_to_.contains(message.to)) {
-    return absl::NotFoundError(
-        absl::StrCat(PeerName(message.to), " is not reachable: it has not connected, or is gone"));
+    return absl::NotFoundError(absl::StrCat(
+        PeerName(message.to), " is not reachable: it has not connected, or has disconnected"));
   }
   ++counters_.sent_messages;
   counters_.sent_bytes += kHeaderBytes + message.payload.size_bytes();

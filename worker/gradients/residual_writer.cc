@@ -27,9 +27,9 @@ absl::Status ResidualWriter::CheckRunFolder(const std::string& run_dir) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "this worker does not see the job's run folder ", run_dir,
-      ", where checkpoints have what its pushes leave out: share the folder with workers too, or "
-      "set comm.push_codec.error_feedback=false"));
+      "this worker cannot access the run folder ", run_dir,
+      ", where it writes its error-feedback residuals at checkpoints: share the folder with the "
+      "hosts of workers too, or set comm.push_codec.error_feedback=false"));
 }
 
 bool ResidualWriter::AwaitIdle() {

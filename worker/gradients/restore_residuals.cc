@@ -54,8 +54,8 @@ absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
         restored.residuals.clear();
         restored.notice =
             absl::StrCat("virtual worker ", virtual_worker,
-                         " goes on without what its pushes had left out: ", folder,
-                         " was written with another comm.push_codec or comm.segment_elements");
+                         " continues without its error-feedback residuals: ", folder,
+                         " was written with a different comm.push_codec or comm.segment_elements");
         return restored;
     }
   }
