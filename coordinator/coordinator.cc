@@ -306,8 +306,9 @@ std::string Coordinator::Failure() const {
     return absl::StrCat(stage_.failure(), "; no checkpoint was written: start the job again");
   }
   const bool external = config().model().external();
-  return absl::StrCat(stage_.failure(), "; resume with: tug ", external ? "coordinator" : "train",
-                      " JOB --resume ", options_.run_dir, " (step ", committed, ")");
+  return absl::StrCat(stage_.failure(), "; resume with: tug ",
+                      external ? "coordinator JOB" : "train", " --resume ", options_.run_dir,
+                      " (step ", committed, ")");
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {

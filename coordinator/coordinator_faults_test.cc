@@ -261,7 +261,7 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpoint
   EXPECT_EQ(job.Send(job.ReadyBeat(2)).failure(),
             "server 4 (host, pid 50) was lost: its connection was closed, and with it a part of "
             "the weights; fault.max_rollbacks = 1 allows no further return to a checkpoint; "
-            "resume with: tug train JOB --resume /runs/job-1 (step 5)");
+            "resume with: tug train --resume /runs/job-1 (step 5)");
 }
 
 TEST_F(CoordinatorFaultsTest, ACheckpointThatIsWholeIsCommittedBeforeTheJobGoesBack) {

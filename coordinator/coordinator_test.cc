@@ -140,7 +140,7 @@ TEST(Coordinator, FailsNamingTheLostNodeAndTheCheckpoint) {
   EXPECT_EQ(reply.failure(),
             "server 2 (host, pid 2) was lost: no heartbeat for 5.1 s, and with it a part of the "
             "weights; fault.max_rollbacks = 0 allows no further return to a checkpoint; "
-            "resume with: tug train JOB --resume /runs/job-1 (step 5)");
+            "resume with: tug train --resume /runs/job-1 (step 5)");
   const auto ended = job.Take<JobEnded>();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(std::string(ended[0].status.message()), reply.failure());

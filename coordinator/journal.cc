@@ -88,7 +88,7 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
   const std::string run = path.substr(0, path.rfind('/'));
   return absl::DataLossError(
       absl::StrCat(path, " is damaged: ", what,
-                   "; continue from the last checkpoint: tug train JOB --resume ", run));
+                   "; continue from the last checkpoint: tug train --resume ", run));
 }
 
 absl::StatusOr<FileDescriptor> OpenToAppend(const std::string& path, int flags) {

@@ -152,7 +152,7 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   ExpectSameState(StateOf("undisturbed"), StateOf("run"));
   ExpectEachStepOnce("run");
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {"nothing to take up", "tug train JOB --resume " + Path("run")});
+                  {"nothing to take up", "tug train --resume " + Path("run")});
 }
 
 // The worker dies after the coordinator: nodes must have reopened the calls whose end reports a
@@ -210,7 +210,7 @@ TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   Write("run/" + std::string(kJournalFile), begun);
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {path, "has lost its end", "tug train JOB --resume " + Path("run")});
+                  {path, "has lost its end", "tug train --resume " + Path("run")});
   for (Process* node : nodes_) {
     node->Signal(SIGKILL);
     ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
@@ -232,7 +232,7 @@ TEST_F(CoordinatorRecoveryTest, WhatCannotBeTakenUpSaysWhatToDo) {
   file.put('\x7f');
   file.close();
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {path, "is damaged", "tug train JOB --resume " + Path("run")});
+                  {path, "is damaged", "tug train --resume " + Path("run")});
   for (Process* node : nodes_) {
     node->Signal(SIGKILL);
     ASSERT_TRUE(node->WaitForEnd(After(kPatience)));

@@ -288,7 +288,7 @@ class TakingUp {
     if (job_.coordinator->KnowsOfCheckpoint(version)) return absl::OkStatus();
     return absl::DataLossError(
         absl::StrCat(path_, " is truncated: it lacks the checkpoint ", newest->folder,
-                     "; continue from that checkpoint: tug train JOB --resume ", job_.run_dir));
+                     "; continue from that checkpoint: tug train --resume ", job_.run_dir));
   }
 
   absl::Status Take(const JournalRecord& record) {
@@ -297,7 +297,7 @@ class TakingUp {
       return absl::DataLossError(
           absl::StrCat(path_,
                        " is damaged: it does not begin with the configuration of its job; continue "
-                       "from the last checkpoint: tug train JOB --resume ",
+                       "from the last checkpoint: tug train --resume ",
                        job_.run_dir));
     }
     if (record.has_listening()) address_ = record.listening();
@@ -306,8 +306,7 @@ class TakingUp {
       return absl::Status(
           obeyed.code(),
           absl::StrCat(path_, ": ", obeyed.message(),
-                       "; continue from the last checkpoint: tug train JOB --resume ",
-                       job_.run_dir));
+                       "; continue from the last checkpoint: tug train --resume ", job_.run_dir));
     }
     job_.loop->Recall(record, job_.coordinator->TakeActions());
     return absl::OkStatus();
@@ -349,9 +348,9 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
         " is not a run folder: name the run folder of the job to recover, e.g. runs/job-1"));
   }
   if (!std::filesystem::exists(PathIn(run_dir, kJournalFile), error)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        options.recover, " cannot be recovered: its job has ended (no ", kJournalFile,
-        "). Continue from its last checkpoint: tug train JOB --resume ", options.recover));
+    return absl::FailedPreconditionError(
+        absl::StrCat(options.recover, " cannot be recovered: its job has ended (no ", kJournalFile,
+                     "). Continue from its last checkpoint: tug train --resume ", options.recover));
   }
   ASSIGN_OR_RETURN(const OwnedRunFolder folder, OwnRunFolder(run_dir));
   return TakingUp(options, run_dir).Run();

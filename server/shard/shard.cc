@@ -253,7 +253,7 @@ absl::Status Shard::TakeSegments(Shard* before) {
     return absl::FailedPreconditionError(
         absl::StrCat("lane ", context_.options.lane,
                      " was assigned segments with inconsistent states; resume from the last "
-                     "checkpoint (tug train JOB --resume RUN) and report this bug"));
+                     "checkpoint (tug train --resume RUN) and report this bug"));
   }
   return absl::OkStatus();
 }

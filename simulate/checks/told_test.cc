@@ -46,7 +46,7 @@ TEST_F(ToldTest, FindsNoticesAndTimelinesThatNameAnotherCheckpoint) {
   told_.OnNotice("the job goes back to step 10, or a later checkpoint");
   told_.OnTimeline(0);
   told_.OnNotice("all steps are in the checkpoint: only the last evaluation is missing");
-  told_.OnFailure("lost; resume with: tug train JOB --resume run (step 10)");
+  told_.OnFailure("lost; resume with: tug train --resume run (step 10)");
   told_.OnFailure("lost; no checkpoint was written yet: start the job again");
   EXPECT_EQ(untrue_.size(), 5u);
 }
