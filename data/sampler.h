@@ -44,7 +44,7 @@ class Sampler {
   uint64_t train_samples() const { return counts_.train; }
   // Size of the validation split; 0 without one.
   uint64_t validation_samples() const { return counts_.validation; }
-  // Message about the data for the user ("3 of 800 lines are cut ..."); usually empty.
+  // Message about the data for the user ("3 of 800 lines are truncated ..."); usually empty.
   virtual std::string notice() const { return ""; }
 
   // Number of a sample in the whole job, which identifies it for dropout. REQUIRES: index <

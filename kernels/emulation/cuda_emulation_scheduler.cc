@@ -225,7 +225,7 @@ void Scheduler::WaitForCopies(size_t still_going) {
   }
 }
 
-// E.g. "block (0, 0, 0) of 32 threads does not go on:", then a line per kind of wait.
+// E.g. "block (0, 0, 0) of 32 threads is stuck:", then a line per kind of wait.
 std::string Scheduler::WhatAllWaitFor() const {
   std::map<std::string, std::vector<const Thread*>> waiting;
   for (uint32_t i = 0; i < size_; ++i) {
