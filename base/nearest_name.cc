@@ -32,7 +32,7 @@ size_t Distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view word, std::span<const std::string> names) {
-  const std::string lower = absl::AsciiStrToLower(word);
+  const std::string lower = absl::AsciiStrToLower(std::string(word));
   size_t least = std::max<size_t>(1, word.size() / 3) + 1;
   std::string nearest;
   for (const std::string& name : names) {
