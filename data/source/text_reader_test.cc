@@ -181,6 +181,12 @@ TEST_F(TextReaderTest, RefusesFolderWithFileThatIsNotText) {
               AllOf(HasSubstr("b.png is a PNG image"), HasSubstr("move it out of data.path")));
 }
 
+TEST_F(TextReaderTest, NamesTheScriptThatWritesAMissingText) {
+  const std::string path = folder_.path() + "/bible-kjv.txt";
+  EXPECT_THAT(TextSource::Open(path).status().message(),
+              HasSubstr("check the path, or write it with: deploy/bible " + path));
+}
+
 TEST(TextRulesTest, EndDocumentsAsTheTokenizerDoes) {
   DataConfig config;
   EXPECT_EQ(TextRulesOf(config).document_end, "\n\n");

@@ -15,6 +15,30 @@
 #include "base/status_macros.h"
 
 namespace tug {
+namespace {
+
+// Texts of the job files in deploy/jobs, and the scripts that write them.
+constexpr struct {
+  const char* file;
+  const char* script;
+} kWrittenTexts[] = {
+    {"bible-kjv.txt", "deploy/bible"},
+    {"testament.txt", "deploy/testament"},
+    {"words.txt", "deploy/reverse_words"},
+};
+
+absl::Status CannotRead(int error_number, const std::string& path) {
+  const absl::Status error = FileError(error_number, "read data.path", path);
+  const std::string file = std::filesystem::path(path).filename().string();
+  for (const auto& text : kWrittenTexts) {
+    if (!absl::IsNotFound(error) || file != text.file) continue;
+    return absl::NotFoundError(
+        absl::StrCat(error.message(), ", or write it with: ", text.script, " ", path));
+  }
+  return error;
+}
+
+}  // namespace
 
 absl::Status TextSource::AddFolder() {
   std::error_code error;
@@ -38,7 +62,7 @@ absl::Status TextSource::AddFolder() {
 absl::Status TextSource::Add(const std::string& name) {
   const std::string path = name.empty() ? path_ : (std::filesystem::path(path_) / name).string();
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return FileError(errno, "read data.path", path);
+  if (::stat(path.c_str(), &info) != 0) return CannotRead(errno, path);
   if (S_ISREG(info.st_mode)) {
     RETURN_IF_ERROR(OpenText(path, rules_).status());
     files_.push_back({path, static_cast<uint64_t>(info.st_size),
