@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "spdlog/formatter.h"
 #include "spdlog/logger.h"
 #include "spdlog/sinks/base_sink.h"
+#include "spdlog/sinks/rotating_file_sink.h"
 
 namespace tug {
 namespace {
@@ -133,11 +135,33 @@ class LogForm {
     absl::MutexLock lock(&mutex_);
     change(form_);
     Logger().set_formatter(std::make_unique<Formatter>(form_));
+    if (spdlog::logger* const file = this->file()) file->set_formatter(TextFormatter());
+  }
+
+  // Null: no file.
+  spdlog::logger* file() const { return file_.load(std::memory_order_acquire); }
+  void SetFile(std::shared_ptr<spdlog::sinks::sink> sink) {
+    absl::MutexLock lock(&mutex_);
+    auto made = std::make_unique<spdlog::logger>("tug", std::move(sink));
+    made->set_formatter(TextFormatter());
+    made->set_error_handler([](const std::string&) {});
+    made->flush_on(spdlog::level::info);
+    file_.store(made.get(), std::memory_order_release);
+    files_.push_back(std::move(made));
   }
 
  private:
+  std::unique_ptr<Formatter> TextFormatter() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    Form form = form_;
+    form.format = LogFormat::kText;
+    return std::make_unique<Formatter>(std::move(form));
+  }
+
   absl::Mutex mutex_;
   Form form_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<spdlog::logger*> file_ = nullptr;
+  // Also earlier ones: a thread may still write to them.
+  std::vector<std::unique_ptr<spdlog::logger>> files_ ABSL_GUARDED_BY(mutex_);
 };
 
 LogForm& ProcessForm() {
@@ -153,7 +177,9 @@ void Log(spdlog::level::level_enum level, std::string_view message, LogFields fi
     payload += kValueSeparator;
     payload += value;
   }
-  Logger().log(level, spdlog::string_view_t(payload.data(), payload.size()));
+  const spdlog::string_view_t text(payload.data(), payload.size());
+  Logger().log(level, text);
+  if (spdlog::logger* const file = ProcessForm().file()) file->log(level, text);
 }
 
 }  // namespace
@@ -173,6 +199,26 @@ void SetLogProcess(const std::string& role, uint32_t rank) {
     form.role = role;
     form.rank = rank;
   });
+}
+
+absl::Status SetLogFile(const std::string& path) {
+  try {
+    ProcessForm().SetFile(std::make_shared<spdlog::sinks::rotating_file_sink_mt>(
+        path, kLogFileBytes, /*max_files=*/1));
+  } catch (const spdlog::spdlog_ex& error) {
+    return absl::InternalError(absl::StrCat("cannot write the log ", path, ": ", error.what(),
+                                            "; check the permissions of its folder"));
+  }
+  return absl::OkStatus();
+}
+
+void LogInFile(LogLevel level, std::string_view message) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn,
+                                                   spdlog::level::err};
+  if (spdlog::logger* const file = ProcessForm().file()) {
+    file->log(kLevels[static_cast<size_t>(level)],
+              spdlog::string_view_t(message.data(), message.size()));
+  }
 }
 
 void LogInfo(std::string_view message, LogFields fields) {

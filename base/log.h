@@ -9,15 +9,20 @@
 //   {"time":"2026-11-23T05:50:16.123Z","level":"warning","role":"worker","rank":2,
 //    "message":"it does not answer","address":"10.0.0.1:7070"}
 //
+// SetLogFile adds a copy in a file.
+//
 // Levels: info, for rare events of a job, never once per step (metrics.jsonl has the steps,
 // docs/metrics.md); warning; error. Thread-safe.
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "absl/status/status.h"
 
 namespace tug {
 
@@ -37,6 +42,16 @@ using LogFields = std::initializer_list<std::pair<std::string_view, std::string_
 void LogInfo(std::string_view message, LogFields fields = {});
 void LogWarning(std::string_view message, LogFields fields = {});
 void LogError(std::string_view message, LogFields fields = {});
+
+// Appends lines from now on, in the form of text, to a file too. A file of kLogFileBytes becomes
+// NAME.1.log, which replaces an older one of that name, and a new one begins. A write that fails
+// loses its line. Another call begins another file. Errors: INTERNAL if a file cannot be opened.
+absl::Status SetLogFile(const std::string& path);
+inline constexpr size_t kLogFileBytes = size_t{16} << 20;
+
+// Writes to the file of SetLogFile alone: what the user reads on the terminal in another form.
+enum class LogLevel { kInfo, kWarning, kError };
+void LogInFile(LogLevel level, std::string_view message);
 
 }  // namespace tug
 

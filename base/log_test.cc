@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -50,6 +51,24 @@ TEST(Log, WritesJsonForMachines) {
   EXPECT_EQ(json["rank"], 1);
   EXPECT_EQ(json["message"], "\"quoted\"\nand more");
   EXPECT_EQ(json["step"], "12");
+}
+
+TEST(Log, CopiesLinesToAFileAsText) {
+  const std::string path = testing::TempDir() + "/copy.log";
+  EXPECT_FALSE(SetLogFile("/nonexistent/folder/copy.log").ok());
+  LogInFile(LogLevel::kInfo, "lost: no file yet");
+  SetLogFormat(LogFormat::kJson);
+  ASSERT_TRUE(SetLogFile(path).ok());
+  SetLogProcess("coordinator", 0);
+  EXPECT_NE(Said([] { LogInfo("both", {{"step", "12"}}); }), "");
+  EXPECT_EQ(Said([] { LogInFile(LogLevel::kWarning, "file alone"); }), "");
+  std::ifstream file(path);
+  std::string first, second, third;
+  std::getline(file, first);
+  std::getline(file, second);
+  EXPECT_THAT(first, MatchesRegex("[0-9-]+T[0-9:.]+Z info coordinator: both step=12"));
+  EXPECT_THAT(second, MatchesRegex("[0-9-]+T[0-9:.]+Z warning coordinator: file alone"));
+  EXPECT_FALSE(std::getline(file, third));
 }
 
 TEST(Log, KnowsItsFormats) {

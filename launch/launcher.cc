@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/cpu/cpu_affinity.h"
 #include "base/files/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "launch/rank_environment.h"
 #include "process/interrupts.h"
@@ -38,7 +39,12 @@ constexpr char kOwnProgram[] = "/proc/self/exe";
 FileDescriptor LogOf(const Program& program) {
   if (program.log_path.empty() || program.writes_log) return FileDescriptor();
   std::error_code ignored;  // opening the log reports the error
-  std::filesystem::create_directory(std::filesystem::path(program.log_path).parent_path(), ignored);
+  const std::filesystem::path path = program.log_path;
+  std::filesystem::create_directory(path.parent_path(), ignored);
+  // A node that is restarted again and again does not fill the disk.
+  if (std::filesystem::file_size(path, ignored) >= kLogFileBytes && !ignored) {
+    std::filesystem::rename(path, std::filesystem::path(path).replace_extension(".1.log"), ignored);
+  }
   FileDescriptor log(
       open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (log.valid()) return log;

@@ -32,6 +32,7 @@ void SayError(const std::string& message) {
   if (LogIsForMachines()) {
     LogError(message);
   } else {
+    LogInFile(LogLevel::kError, message);
     SayOnStandardError(
         absl::StrCat("tug: error: ", absl::StrReplaceAll(message, {{"\n", " "}, {"\r", " "}})));
   }

@@ -35,11 +35,13 @@ bool LogIsForMachines() { return Named() == LogFormat::kJson; }
 
 void Tell(const std::string& text) {
   if (LogIsForMachines()) return LogInfo(text);
+  LogInFile(LogLevel::kInfo, text);
   WriteStandardError(absl::StrCat(StandardErrorIsTerminal() ? "\n" : "", text, "\n"));
 }
 
 void Warn(const std::string& text) {
   if (LogIsForMachines()) return LogWarning(text);
+  LogInFile(LogLevel::kWarning, text);
   SayOnStandardError(absl::StrCat("tug: warning: ", text));
 }
 

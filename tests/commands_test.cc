@@ -118,8 +118,8 @@ TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {
   ASSERT_TRUE(const_cast<Process&>(train).WaitForEnd(After(kPatience)));
   ASSERT_EQ(train.exit_code(), 0) << train.err();
   for (const char* name :
-       {"config.textproto", "metrics.jsonl", "loss.svg", "data/tokens.bin", "logs/server-0.log",
-        "logs/worker-1.log", "checkpoints/step-00000050/manifest.textproto"}) {
+       {"config.textproto", "metrics.jsonl", "loss.svg", "data/tokens.bin", "logs/coordinator.log",
+        "logs/server-0.log", "logs/worker-1.log", "checkpoints/step-00000050/manifest.textproto"}) {
     EXPECT_TRUE(fs::exists(Path(absl::StrCat("run/", name)))) << name;
   }
   EXPECT_FALSE(fs::exists(Path("run/coordinator"))) << "address of a coordinator that has ended";

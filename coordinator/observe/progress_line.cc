@@ -79,6 +79,7 @@ void ProgressLine::Show(const std::string& text) {
 
 void ProgressLine::Say(const std::string& text) {
   if (out_ == nullptr) return LogInfo(text);
+  LogInFile(LogLevel::kInfo, text);
   const bool reopen = line_open_;
   // In one write: a slow reader may miss progress, but no lines.
   out_(absl::StrCat(reopen ? "\r\x1b[K" : "", text, "\n"));

@@ -16,7 +16,7 @@
 //  loss.svg           see loss_curve.h
 //  trace.json         of a traced run, see trace_file.h
 //  best               see checkpoint/best_checkpoint.h
-//  logs/              logs of the nodes of a local job
+//  logs/              the coordinator's log, and those of the nodes that a launcher started
 // and checkpoints (checkpoint/checkpoint.h).
 
 #include <cstdint>

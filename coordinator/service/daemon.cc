@@ -75,10 +75,20 @@ struct Job {
   std::unique_ptr<JobLoop> loop;  // last: it uses the members above
 };
 
+// Copies what the user reads on the terminal to a file, with times and levels.
+absl::Status OpenLog(const std::string& run_dir) {
+  const std::string folder = PathIn(run_dir, kLogFolder);
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (error) return FileError(error.value(), "make the folder", folder);
+  return SetLogFile(absl::StrCat(folder, "/coordinator.log"));
+}
+
 absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, MetricsLog metrics,
                                                           const TimelineStart& start,
                                                           const CoordinatorDaemonOptions& options) {
   const bool taken_up = !options.recover.empty();
+  RETURN_IF_ERROR(OpenLog(job.run_dir));
   const bool in_log = options.say_in_log;
   ASSIGN_OR_RETURN(
       RunExports exports,
