@@ -122,8 +122,7 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command
       ->add_option("--temperature", arguments->pick.temperature,
-                   "Below 1: more probability for likely tokens; above 1: for unlikely ones; 0: "
-                   "always the likeliest token")
+                   "Below 1: more predictable; above 1: more random; 0: always the likeliest token")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   command
@@ -132,8 +131,8 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command
       ->add_option("--top-p", arguments->pick.top_p,
-                   "Of these, choose among the fewest likeliest tokens whose probabilities add up "
-                   "to this; 1: all")
+                   "Nucleus sampling: choose among the smallest set of tokens that reaches this "
+                   "probability; 1: all")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--seed", arguments->pick.seed, "Same seed, same text")

@@ -18,14 +18,14 @@ namespace {
 // Predicted memory of a worker, its activations, and the literature's estimate of those.
 std::string PredictionText(const NodeCounters& counters) {
   const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  std::string text = absl::StrFormat("memory of a worker: %.1f MB predicted",
+  std::string text = absl::StrFormat("predicted memory per worker: %.1f MB",
                                      megabytes(counters.predicted_memory_bytes()));
   if (counters.predicted_activation_bytes() > 0) {
-    absl::StrAppendFormat(&text, ", %.1f MB of it activations",
+    absl::StrAppendFormat(&text, ", of which activations %.1f MB",
                           megabytes(counters.predicted_activation_bytes()));
   }
   if (counters.literature_activation_bytes() > 0) {
-    absl::StrAppendFormat(&text, " (34 s b h + 5 a s^2 b a layer: %.1f MB)",
+    absl::StrAppendFormat(&text, " (textbook formula: %.1f MB)",
                           megabytes(counters.literature_activation_bytes()));
   }
   return text;

@@ -435,8 +435,8 @@ TEST(Coordinator, SaysWhatTheWorkerThatNeedsMostIsPredictedToHold) {
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].text,
-            "memory of a worker: 500.0 MB predicted, 120.0 MB of it activations "
-            "(34 s b h + 5 a s^2 b a layer: 345.6 MB)");
+            "predicted memory per worker: 500.0 MB, of which activations 120.0 MB "
+            "(textbook formula: 345.6 MB)");
 }
 
 TEST(Coordinator, ShowsANoticeOnce) {
