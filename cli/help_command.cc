@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "cli/command_tree.h"
 #include "config/job_help.h"
-#include "experiment/plan/experiment_plan.h"
+#include "experiment/plan/experiment_help.h"
 #include "process/commands.h"
 #include "process/version.h"
 

@@ -16,7 +16,6 @@
 #include "config/job_config.h"
 #include "experiment/measures/link_plan.h"
 #include "experiment/plan/experiment_axes.h"
-#include "experiment/plan/experiment_proto_text.h"
 #include "experiment/plan/experiment_text.h"
 #include "experiment/plan/nearest_name.h"
 #include "google/protobuf/text_format.h"
@@ -485,17 +484,6 @@ std::vector<std::string> OverridesOf(const ExperimentPlan& plan, const PlannedCa
   std::vector<std::string> overrides = WithText(plan, one);
   overrides.push_back(absl::StrCat("seed=", plan.seed(repeat)));
   return overrides;
-}
-
-std::string ExperimentHelp() {
-  const std::string text = kExperimentProtoText;
-  std::string help = absl::StrCat(text.substr(0, text.find("syntax =")),
-                                  text.substr(text.find("message Experiment")), "\nMeasures:\n");
-  for (const Measure& measure : Measures()) {
-    absl::StrAppendFormat(&help, "  %-20s %s%s%s\n", measure.name, measure.meaning,
-                          *measure.unit == 0 ? "" : ", ", measure.unit);
-  }
-  return help;
 }
 
 }  // namespace tug

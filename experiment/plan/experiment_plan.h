@@ -97,9 +97,6 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentSource& source);
 std::vector<std::string> OverridesOf(const ExperimentPlan& plan, const PlannedCase& one,
                                      uint32_t repeat);
 
-// Help text: every field of an experiment file with its comment, and the measures.
-std::string ExperimentHelp();
-
 }  // namespace tug
 
 #endif  // TUG_EXPERIMENT_PLAN_EXPERIMENT_PLAN_H_
