@@ -108,25 +108,16 @@ class LinkSimulation {
     const CollectiveSchedule& schedule = family_[rank];
     std::map<uint32_t, size_t> sent_to, received_from;        // by peer: number so far
     std::vector<std::optional<size_t>> last(schedule.parts);  // by part: its last writer
-    std::vector<size_t> received;
     for (const Step& step : schedule.steps) {
       for (const Transfer& send : step.sends) {
         const size_t message = between_[{rank, send.peer}][sent_to[send.peer]++];
-        if (send.begin == send.end) {
-          for (size_t before : received) Wait(before, message);
-        }
         WaitForParts(send, last, message);
       }
-      const size_t first = received.size();
       for (const Transfer& receive : step.receives) {
         const size_t message = between_[{receive.peer, rank}][received_from[receive.peer]++];
         if (receive.reduces) messages_[message].seconds += messages_[message].sum_seconds;
         WaitForParts(receive, last, message);
-        received.push_back(message);
-      }
-      for (size_t i = 0; i < step.receives.size(); ++i) {
-        std::fill(last.begin() + step.receives[i].begin, last.begin() + step.receives[i].end,
-                  received[first + i]);
+        std::fill(last.begin() + receive.begin, last.begin() + receive.end, message);
       }
     }
   }

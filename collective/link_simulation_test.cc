@@ -11,8 +11,6 @@
 
 #include "collective/algorithms.h"
 #include "collective/network/topology.h"
-#include "collective/schedules/all_to_all.h"
-#include "collective/schedules/barrier.h"
 #include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/grid.h"
 #include "collective/schedules/mesh_2d.h"
@@ -96,10 +94,6 @@ TEST(LinkSimulation, TakesTheTimeOfTheFormulaForOtherCollectives) {
                        BinomialScatterSeconds(kLink, world, bytes), what);
     ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialGather), world, bytes),
                        BinomialGatherSeconds(kLink, world, bytes), what);
-    ExpectEqualSeconds(SimulatedOnSwitch(PairwiseAllToAll, world, bytes),
-                       PairwiseAllToAllSeconds(kLink, world, bytes), what);
-    ExpectEqualSeconds(SimulatedOnSwitch(DisseminationBarrier, world, bytes),
-                       DisseminationBarrierSeconds(kLink, world), what);
   }
 }
 

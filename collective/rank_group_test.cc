@@ -10,7 +10,6 @@
 
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
-#include "collective/schedules/barrier.h"
 #include "collective/schedules/binomial_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -398,41 +397,15 @@ TEST_F(RankGroupTest, ARankThatHasDoneItsPartMayBeGone) {
   ExpectSum(0, 0);
 }
 
-TEST_F(RankGroupTest, NobodyLeavesABarrierBeforeAllHaveCome) {
-  for (const uint32_t world : {2, 3, 5, 8}) {
-    groups_.clear();
-    Open(world);
-    for (uint32_t last = 0; last < world; ++last) {
-      std::vector<uint64_t> numbers(world);
-      const auto start = [&](uint32_t rank) {
-        const auto number =
-            groups_[rank]->Start(DisseminationBarrier(rank, world), {}, ElementType::kFp32, now_);
-        ASSERT_TRUE(number.ok()) << number.status();
-        numbers[rank] = *number;
-      };
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        if (rank != last) start(rank);
-      }
-      Pump();
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        if (rank != last) {
-          EXPECT_FALSE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
-        }
-      }
-      start(last);
-      Pump();
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        EXPECT_TRUE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
-      }
-    }
-  }
-}
-
-TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobody) {
+TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobodyOrNoParts) {
   Open(2);
   const auto memory = std::make_shared<AlignedBuffer>(8);
   CollectiveSchedule schedule{.parts = 1, .steps = {{}}};
   schedule.steps[0].sends = {{.peer = 2, .end = 1}};
+  EXPECT_EQ(
+      groups_[0]->Start(schedule, BufferOf(memory, 8), ElementType::kFp32, now_).status().code(),
+      absl::StatusCode::kInvalidArgument);
+  schedule.steps[0].sends = {{.peer = 1, .begin = 1, .end = 1}};
   EXPECT_EQ(
       groups_[0]->Start(schedule, BufferOf(memory, 8), ElementType::kFp32, now_).status().code(),
       absl::StatusCode::kInvalidArgument);

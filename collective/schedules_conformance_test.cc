@@ -13,8 +13,6 @@
 #include "collective/algorithms.h"
 #include "collective/network/schedule_proof.h"
 #include "collective/network/write_hazards.h"
-#include "collective/schedules/all_to_all.h"
-#include "collective/schedules/barrier.h"
 #include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/grid.h"
 #include "collective/schedules/ring.h"
@@ -237,43 +235,6 @@ TEST_F(BinomialTree, GathersOnTheRoot) {
         },
         what);
   });
-}
-
-TEST(PairwiseAllToAll, GivesEachRankWhatEachHadForIt) {
-  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
-    const auto family = FamilyOf(PairwiseAllToAll, world);
-    EXPECT_EQ(family[0].steps.size(), world == 1 ? 0 : world - 1 + world % 2);
-    ASSERT_NO_FATAL_FAILURE(ExpectEnds(
-        family, Everything,
-        [](SumTerms& terms, uint32_t rank, uint32_t part) { return terms.Leaf(part, rank); },
-        "all-to-all of " + std::to_string(world)));
-  }
-  for (uint32_t world = 1; world <= 12; ++world) {
-    ASSERT_NO_FATAL_FAILURE(ExpectNeedsEachHazard(FamilyOf(PairwiseAllToAll, world),
-                                                  "all-to-all of " + std::to_string(world)));
-  }
-}
-
-// Tracks which ranks are known to have started: a send in a step passes on what its rank had
-// received in earlier steps.
-TEST(DisseminationBarrier, LetsNobodyGoBeforeAllHaveBegun) {
-  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
-    const auto family = FamilyOf(DisseminationBarrier, world);
-    ASSERT_NO_FATAL_FAILURE(ExpectEnds(
-        family, Everything, [](SumTerms&, uint32_t, uint32_t) { return SumTerms::kNothing; },
-        "barrier of " + std::to_string(world)));
-    std::vector<uint64_t> begun(world);
-    for (uint32_t rank = 0; rank < world; ++rank) begun[rank] = uint64_t{1} << rank;
-    for (size_t step = 0; step < family[0].steps.size(); ++step) {
-      const std::vector<uint64_t> before = begun;
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        for (const Transfer& receive : family[rank].steps[step].receives) {
-          begun[rank] |= before[receive.peer];
-        }
-      }
-    }
-    for (uint64_t known : begun) EXPECT_EQ(known, AllRanks(world)) << world;
-  }
 }
 
 }  // namespace
