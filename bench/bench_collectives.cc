@@ -343,8 +343,8 @@ void AddBenchCollectives(CLI::App& bench, Command& chosen) {
   list("--bytes", a->sizes, "Sizes of the buffer that every rank has");
   list("--ranks", a->ranks, "Numbers of ranks, each a process");
   list("--algorithm", a->algorithms,
-       "ring, bidirectional_ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, "
-       "torus_2d, torus_3d, mesh_2d; auto: what the fitted model says is fastest");
+       "ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, torus_2d, torus_3d; "
+       "auto: what the fitted model says is fastest");
   one("--type", a->type, "Elements: fp32, bf16, fp16");
   one("--ranks-per-host", a->ranks_per_host, "What hierarchical takes for a host");
   one("--chunk", a->chunk, "Largest message");

@@ -11,12 +11,24 @@
 #include <vector>
 
 #include "base/memory/lease.h"
+#include "collective/algorithms.h"
 #include "collective/collective_run.h"
 #include "collective/element_type.h"
 #include "kernels/bf16.h"
 #include "kernels/fp16.h"
 
 namespace tug {
+
+// Schedules of all ranks, in rank order.
+inline std::vector<CollectiveSchedule> AllReduceFamily(const AllReduceAlgorithm& algorithm,
+                                                       uint32_t world,
+                                                       const AllReduceSettings& settings) {
+  std::vector<CollectiveSchedule> family;
+  for (uint32_t rank = 0; rank < world; ++rank) {
+    family.push_back(algorithm.schedule(rank, world, settings));
+  }
+  return family;
+}
 
 inline CollectiveBuffer BufferOf(const std::shared_ptr<AlignedBuffer>& memory, uint64_t bytes) {
   return {memory, std::span(memory->data(), bytes)};

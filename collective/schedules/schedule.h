@@ -20,10 +20,10 @@
 //
 // There are two ways to pipeline. All of this holds for each element, so an executor may cut the
 // messages of any algorithm into chunks: chunks of several steps are then in flight at once.
-// binary_tree.h and mesh_2d.h also have a number of parts, with separate steps for each, so that
-// parts move up and down alternately. Parts are cut into chunks as in other algorithms, so chunks
-// larger than a part have no effect. Cost formulas assume messages that are not cut into chunks,
-// with one exception (hierarchical.h).
+// binary_tree.h also has a number of parts, with separate steps for each, so that parts move up and
+// down alternately. Parts are cut into chunks as in other algorithms, so chunks larger than a part
+// have no effect. Cost formulas assume messages that are not cut into chunks, with one exception
+// (hierarchical.h).
 //
 // Every rank's buffer has all parts, whether it needs them or not. In scatter, gather, all-gather
 // and reduce-scatter part r belongs to rank r; on a rank that ends with only its own part, the
