@@ -9,7 +9,6 @@
 
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
-#include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/ring.h"
 
 namespace tug {
@@ -66,25 +65,14 @@ TEST(LinkSimulation, TakesTheTimeOfTheFormulaForHostsOfSeveralRanks) {
   }
 }
 
-TEST(LinkSimulation, TakesTheTimeOfTheFormulaForOtherCollectives) {
+TEST(LinkSimulation, TakesTheTimeOfTheFormulaForReduceScatterAndAllGather) {
   for (uint32_t world = 1; world <= kLargestWorld; ++world) {
     const uint64_t bytes = EvenBytes(world);
     const std::string what = std::to_string(world);
-    const auto rooted = [](CollectiveSchedule (*schedule)(uint32_t, uint32_t, uint32_t)) {
-      return [schedule](uint32_t rank, uint32_t size) { return schedule(rank, size, 0); };
-    };
     ExpectEqualSeconds(SimulatedOnSwitch(RingReduceScatter, world, bytes),
                        RingReduceScatterSeconds(kLink, world, bytes), what);
     ExpectEqualSeconds(SimulatedOnSwitch(RingAllGather, world, bytes),
                        RingAllGatherSeconds(kLink, world, bytes), what);
-    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialBroadcast), world, bytes),
-                       BinomialBroadcastSeconds(kLink, world, bytes), what);
-    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialReduce), world, bytes),
-                       BinomialReduceSeconds(kLink, world, bytes), what);
-    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialScatter), world, bytes),
-                       BinomialScatterSeconds(kLink, world, bytes), what);
-    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialGather), world, bytes),
-                       BinomialGatherSeconds(kLink, world, bytes), what);
   }
 }
 

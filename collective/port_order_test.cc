@@ -111,10 +111,7 @@ std::map<std::string, ScheduleOf> AllSchedules() {
                                 {.parts = algorithm.has_parts ? 3u : 1u, .ranks_per_host = 2});
     };
   }
-  all["broadcast"] = [](uint32_t r, uint32_t w) { return BinomialBroadcast(r, w, w / 2); };
-  all["reduce"] = [](uint32_t r, uint32_t w) { return BinomialReduce(r, w, w / 2); };
-  all["scatter"] = [](uint32_t r, uint32_t w) { return BinomialScatter(r, w, w / 2); };
-  all["gather"] = [](uint32_t r, uint32_t w) { return BinomialGather(r, w, w / 2); };
+  all["broadcast"] = BinomialBroadcast;
   return all;
 }
 

@@ -10,7 +10,6 @@
 
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
-#include "collective/schedules/binomial_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -385,13 +384,13 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
 // Rank 0 sums rank 1's contribution before rank 2's.
 TEST_F(RankGroupTest, ARankThatHasDoneItsPartMayBeGone) {
   Open(3);
-  ASSERT_TRUE(StartSchedule(0, BinomialReduce(0, 3, 0)).ok());
-  ASSERT_TRUE(StartSchedule(2, BinomialReduce(2, 3, 0)).ok());
+  ASSERT_TRUE(StartSchedule(0, ReduceToRank0(0, 3)).ok());
+  ASSERT_TRUE(StartSchedule(2, ReduceToRank0(2, 3)).ok());
   Pump();
   EXPECT_TRUE(groups_[2]->finished(0));
   groups_[0]->OnLost(2, "is gone");
   groups_[1]->OnLost(2, "is gone");
-  ASSERT_TRUE(StartSchedule(1, BinomialReduce(1, 3, 0)).ok());
+  ASSERT_TRUE(StartSchedule(1, ReduceToRank0(1, 3)).ok());
   Pump();
   EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
   ExpectSum(0, 0);

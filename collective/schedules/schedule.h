@@ -25,10 +25,9 @@
 // have no effect. Cost formulas assume messages that are not cut into chunks, with one exception
 // (hierarchical.h).
 //
-// Every rank's buffer has all parts, whether it needs them or not. In scatter, gather, all-gather
-// and reduce-scatter part r belongs to rank r; on a rank that ends with only its own part, the
-// other parts are scratch with unspecified contents. A rank is done when its receives are written
-// and its sends released.
+// Every rank's buffer has all parts, whether it needs them or not. In all-gather and reduce-scatter
+// part r belongs to rank r; on a rank that ends with only its own part, the other parts are scratch
+// with unspecified contents. A rank is done when its receives are written and its sends released.
 //
 // Sends that are read in place. A send is released when its peer has read it; until then its data
 // must not change. If a peer reads the buffer itself (shared memory), a receive may have to wait
