@@ -346,8 +346,8 @@ void AddBenchCollectives(CLI::App& bench, Command& chosen) {
   list("--bytes", a->sizes, "Buffer sizes per rank");
   list("--ranks", a->ranks, "Numbers of ranks, one process per rank");
   list("--algorithm", a->algorithms,
-       "ring, bidirectional_ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, "
-       "torus_2d, torus_3d, mesh_2d; auto: the fastest by the fitted model");
+       "ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, torus_2d, torus_3d; "
+       "auto: the fastest by the fitted model");
   one("--type", a->type, "Elements: fp32, bf16, fp16");
   one("--ranks-per-host", a->ranks_per_host, "Ranks that hierarchical treats as one host");
   one("--chunk", a->chunk, "Largest message");

@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "collective/schedules/cost.h"
 #include "collective/schedules/schedule.h"
@@ -23,13 +22,14 @@ struct AllReduceSettings {
   // Lower bound on the part size in WithBestParts. A transport batches small messages
   // (record_batch.h); parts of one batch arrive together, so they give no pipelining.
   uint64_t least_part_bytes = 0;
-  // Ranks 0, 1, ... are on the first host, and so on; the last host may have fewer. Used by
-  // hierarchical and, if all hosts are full, as the rows of torus_2d.
+  // Used by hierarchical. Ranks 0, 1, ... are on the first host, and so on; the last host may have
+  // fewer.
   uint32_t ranks_per_host = 1;
   // Chunk size of messages, for the cost of hierarchical (hierarchical.h). 0: messages do not
   // overlap.
   uint64_t chunk_bytes = 0;
-  // Links between ranks of a host. REQUIRED by costs if ranks_per_host > 1; else not used.
+  // Links between ranks of a host. REQUIRED by the cost of hierarchical if ranks_per_host > 1; else
+  // not used.
   std::optional<LinkCost> within_host;
 
   friend bool operator==(const AllReduceSettings&, const AllReduceSettings&) = default;
@@ -48,15 +48,7 @@ struct AllReduceAlgorithm {
 std::span<const AllReduceAlgorithm> AllReduceAlgorithms();
 // Null if the name is unknown.
 const AllReduceAlgorithm* FindAllReduce(std::string_view name);
-// Schedules of all ranks, in rank order.
-std::vector<CollectiveSchedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint32_t world,
-                                                const AllReduceSettings& settings);
 
-// Cost on hosts of `ranks_per_host`, with `link` between them. One rank per host: the formula.
-// Several ranks share their host's port, which no formula of a switch covers, so the cost is
-// simulated (link_simulation.h); PickAllReduce then takes half a second for 28 ranks. Pure.
-double AllReduceSeconds(const AllReduceAlgorithm& algorithm, const LinkCost& link, uint32_t world,
-                        uint64_t bytes, const AllReduceSettings& settings);
 // Returns the settings with the cheapest `parts`, a power of two up to 256.
 AllReduceSettings WithBestParts(const AllReduceAlgorithm& algorithm, const LinkCost& link,
                                 uint32_t world, uint64_t bytes, AllReduceSettings settings);

@@ -69,9 +69,7 @@ void CollectiveRun::Send(uint32_t send) {
   ++peer.unread;
   peer.read_in_place = false;  // this message implies the notice
   Lease payload;
-  if (bytes.empty()) {
-    own_reads_.push_back(send);
-  } else if (bytes.size() <= kCopiedBytes && sinks_.send_copies) {
+  if (bytes.size() <= kCopiedBytes && sinks_.send_copies) {
     payload = Lease(nullptr, bytes);
     own_reads_.push_back(send);
   } else if (bytes.size() <= kCopiedBytes) {
@@ -83,7 +81,7 @@ void CollectiveRun::Send(uint32_t send) {
     if (reads_ == nullptr) reads_ = std::make_shared<ReadList>(sinks_.wake);
     payload = ReadList::LeaseOf(reads_, send, buffer_.owner, bytes);
   }
-  sinks_.send(message.peer, message.number, message.place, std::move(payload));
+  sinks_.send(message.peer, message.number, message.begin, std::move(payload));
 }
 
 absl::Status CollectiveRun::OnPortWord(const PortWord& word) {
@@ -137,7 +135,7 @@ void CollectiveRun::OnRead(uint32_t send) {
 
 // ---- receiving ----
 
-absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t place,
+absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t first_element,
                                        Message message) {
   const std::span<const uint32_t> expected = plan_->receives_from[rank];
   const uint64_t count = message.payload.size_bytes() / ElementBytes(type_);
@@ -147,10 +145,10 @@ absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t 
   }
   const uint32_t receive = expected[number];
   const PlannedMessage& planned = plan_->receives[receive];
-  if (place != planned.place || message.payload.size_bytes() != Target(planned).size()) {
+  if (first_element != planned.begin || message.payload.size_bytes() != Target(planned).size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "sends elements ", place, " to ", place + count, " as message ", number,
-        ", but this rank expects ", planned.place, " to ", planned.place + planned.elements()));
+        "sends elements ", first_element, " to ", first_element + count, " as message ", number,
+        ", but this rank expects ", planned.begin, " to ", planned.end));
   }
   Receive& arrived = receives_[receive];
   if (arrived.state != State::kAwaited) return absl::OkStatus();
@@ -201,7 +199,6 @@ void CollectiveRun::WritePayload(uint32_t receive, std::byte* to) {
   Receive& arrived = receives_[receive];
   const PlannedMessage& message = plan_->receives[receive];
   const std::byte* const from = arrived.payload.bytes().data();
-  if (message.elements() == 0) return;
   if (message.reduces) {
     AddElements(type_, Target(message).data(), from, to, message.elements());
   } else {

@@ -47,8 +47,8 @@ class CollectiveRun {
   static constexpr uint64_t kCopiedBytes = 8 << 10;
 
   struct Sinks {
-    // Sends message `number`, at `place` (message_plan.h), to a rank.
-    std::function<void(uint32_t rank, uint32_t number, uint64_t place, Lease payload)> send;
+    // Sends message `number` (message_plan.h) to a rank.
+    std::function<void(uint32_t rank, uint32_t number, uint64_t first_element, Lease payload)> send;
     bool send_copies = false;  // `send` copies payloads of up to kCopiedBytes before it returns
     std::function<void(const PortWord& word)> say;  // sends `word` to word.peer, about its messages
     std::function<void()> wake;                     // see ReadList; called on any thread
@@ -65,9 +65,9 @@ class CollectiveRun {
   // Sends all messages and port words that wait for nothing. Call once.
   void Begin();
 
-  // Accepts message `number` of `rank`; ignores a repeat. INVALID_ARGUMENT: place or size differs
-  // from the plan; the error states both.
-  absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t place, Message message);
+  // Accepts message `number` of `rank`; ignores a repeat. INVALID_ARGUMENT: its elements are not
+  // those of the plan; the error states both.
+  absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t first_element, Message message);
 
   // Accepts a port word of `word.peer` about this rank's messages to it; ignores one that no send
   // waits for. INVALID_ARGUMENT: no such message.

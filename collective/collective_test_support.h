@@ -11,12 +11,32 @@
 #include <vector>
 
 #include "base/memory/lease.h"
+#include "collective/algorithms.h"
 #include "collective/collective_run.h"
 #include "collective/element_type.h"
+#include "collective/schedules/binomial_tree.h"
 #include "kernels/bf16.h"
 #include "kernels/fp16.h"
 
 namespace tug {
+
+// Schedules of all ranks, in rank order.
+inline std::vector<CollectiveSchedule> AllReduceFamily(const AllReduceAlgorithm& algorithm,
+                                                       uint32_t world,
+                                                       const AllReduceSettings& settings) {
+  std::vector<CollectiveSchedule> family;
+  for (uint32_t rank = 0; rank < world; ++rank) {
+    family.push_back(algorithm.schedule(rank, world, settings));
+  }
+  return family;
+}
+
+// Rank 0 ends with the sum. The others need nothing, so they may be done before it has begun.
+inline CollectiveSchedule ReduceToRank0(uint32_t rank, uint32_t world) {
+  CollectiveSchedule schedule{.takes_turns = true};
+  AppendBinomialReduce({0, world, BinomialRounds(world)}, rank, schedule.parts, schedule.steps);
+  return schedule;
+}
 
 inline CollectiveBuffer BufferOf(const std::shared_ptr<AlignedBuffer>& memory, uint64_t bytes) {
   return {memory, std::span(memory->data(), bytes)};

@@ -41,16 +41,10 @@ struct MessageCells {
 };
 
 // Cuts a transfer into messages; appends them to `to`, and their cells to `cells_of`.
-void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells, bool transposes,
+void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells,
                  uint64_t chunk_elements, std::vector<PlannedMessage>& to,
                  std::vector<MessageCells>& cells_of) {
-  if (transfer.begin == transfer.end) {
-    to.push_back({.peer = transfer.peer, .step = step});
-    cells_of.push_back({0, 0});
-    return;
-  }
   const uint32_t last = cells.first_of_part[transfer.end];
-  const uint64_t origin = transposes ? cells.begins[cells.first_of_part[transfer.begin]] : 0;
   for (uint32_t at = cells.first_of_part[transfer.begin]; at < last;) {
     const uint32_t first = at;
     do {
@@ -60,8 +54,7 @@ void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells, bo
                   .step = step,
                   .reduces = transfer.reduces,
                   .begin = cells.begins[first],
-                  .end = cells.begins[at],
-                  .place = cells.begins[first] - origin});
+                  .end = cells.begins[at]});
     cells_of.push_back({first, at});
   }
 }
@@ -79,7 +72,7 @@ NumberLists NumberByPeer(std::vector<PlannedMessage>& messages, uint32_t world) 
 absl::Status CheckTransfers(const std::vector<Transfer>& transfers, uint32_t rank, uint32_t world,
                             uint32_t parts) {
   for (const Transfer& t : transfers) {
-    if (t.peer < world && t.peer != rank && t.begin <= t.end && t.end <= parts) continue;
+    if (t.peer < world && t.peer != rank && t.begin < t.end && t.end <= parts) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank, " of ", world, " has an invalid transfer with rank ", t.peer,
                      ": parts ", t.begin, " to ", t.end, " of ", parts));
@@ -102,11 +95,6 @@ class WaitFinder {
       sent_since_[cell].push_back(send);
       if (written_by_[cell] != kNobody) SendAfter(send, written_by_[cell]);
     }
-  }
-
-  // A send without cells: waits for receives [0, receives), those of earlier steps.
-  void SendOfNothing(uint32_t send, uint32_t receives) {
-    for (uint32_t receive = 0; receive < receives; ++receive) SendAfter(send, receive);
   }
 
   void Ports(PortOrder order) {
@@ -179,11 +167,6 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
   TUG_CHECK(sizes.chunk_elements > 0);
   TUG_CHECK_EQ(over_network.size(), world);
   if (schedule.parts == 0) return absl::InvalidArgumentError("the schedule has no parts");
-  if (schedule.transposes && elements % schedule.parts != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(elements, " elements cannot be divided into ",
-                                                   schedule.parts,
-                                                   " equal parts, as all-to-all requires"));
-  }
   MessagePlan plan;
   plan.schedule = schedule;
   plan.elements = elements;
@@ -196,11 +179,10 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
     RETURN_IF_ERROR(CheckTransfers(step.sends, rank, world, schedule.parts));
     RETURN_IF_ERROR(CheckTransfers(step.receives, rank, world, schedule.parts));
     for (const Transfer& t : step.sends) {
-      CutTransfer(t, s, cells, schedule.transposes, sizes.chunk_elements, plan.sends, send_cells);
+      CutTransfer(t, s, cells, sizes.chunk_elements, plan.sends, send_cells);
     }
     for (const Transfer& t : step.receives) {
-      CutTransfer(t, s, cells, schedule.transposes, sizes.chunk_elements, plan.receives,
-                  receive_cells);
+      CutTransfer(t, s, cells, sizes.chunk_elements, plan.receives, receive_cells);
     }
     sends_end.push_back(static_cast<uint32_t>(plan.sends.size()));
     receives_end.push_back(static_cast<uint32_t>(plan.receives.size()));
@@ -214,13 +196,7 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
   uint32_t send = 0;
   uint32_t receive = 0;
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
-    for (; send < sends_end[s]; ++send) {
-      if (plan.sends[send].elements() == 0) {
-        waits.SendOfNothing(send, receive);
-      } else {
-        waits.Send(send, send_cells[send]);
-      }
-    }
+    for (; send < sends_end[s]; ++send) waits.Send(send, send_cells[send]);
     for (; receive < receives_end[s]; ++receive) waits.Receive(receive, receive_cells[receive]);
   }
   waits.Finish();

@@ -12,9 +12,8 @@
 //      after the receive that last wrote the cell; a receive writes the cell after the receive that
 //      last wrote it, and after all sends of the cell since then have been read.
 //   4. Over a network, messages also wait for their ports: see port_order.h.
-//   5. A transfer without parts (barrier) is one message without cells, sent after all receives of
-//      earlier steps. A transfer whose parts are all empty is no message: on an empty buffer every
-//      schedule except a barrier does nothing and waits for no rank.
+//   5. A transfer whose parts are all empty is no message: on an empty buffer a schedule does
+//      nothing and waits for no rank.
 // Messages from one rank to another are numbered in order of (step, transfer, first element); the
 // number identifies them on the wire.
 
@@ -85,8 +84,8 @@ struct MessageSizes {
 };
 
 // INVALID_ARGUMENT: the schedule names a rank that does not exist or is `rank` itself, or parts
-// that do not exist; or it transposes parts of different sizes. Pure. `over_network`, by rank:
-// whether the rank is reached over the network; the same on both ends.
+// that do not exist, or no parts. Pure. `over_network`, by rank: whether the rank is reached over
+// the network; the same on both ends.
 absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
                                          uint32_t world, uint64_t elements, MessageSizes sizes,
                                          const std::vector<bool>& over_network);

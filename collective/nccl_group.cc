@@ -243,9 +243,8 @@ absl::StatusOr<NcclGroup::Id> ShareNcclId(Communicator& communicator, Transport&
   // Zeros mean that rank 0 has no id.
   const NcclGroup::Id sent = id.ok() ? *id : NcclGroup::Id{};
   std::copy(sent.begin(), sent.end(), bytes.begin());
-  RETURN_IF_ERROR(
-      communicator.Run(BinomialBroadcast(communicator.rank(), communicator.world(), /*root=*/0),
-                       {buffer, bytes}, ElementType::kFp32));
+  RETURN_IF_ERROR(communicator.Run(BinomialBroadcast(communicator.rank(), communicator.world()),
+                                   {buffer, bytes}, ElementType::kFp32));
   if (!id.ok()) return id;
   NcclGroup::Id received;
   std::copy(bytes.begin(), bytes.end(), received.begin());

@@ -12,11 +12,8 @@ struct PlannedMessage {
   uint32_t step = 0;
   uint32_t number = 0;  // index among the messages from one rank to the other
   bool reduces = false;
-  uint64_t begin = 0;  // elements [begin, end); empty: a transfer without parts
+  uint64_t begin = 0;  // elements [begin, end), not empty
   uint64_t end = 0;
-  // Equal on both ends: `begin` or, if the schedule transposes, its offset from the start of the
-  // transfer's first part.
-  uint64_t place = 0;
 
   uint64_t elements() const { return end - begin; }
 };

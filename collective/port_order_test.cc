@@ -10,8 +10,6 @@
 
 #include "collective/algorithms.h"
 #include "collective/message_plan.h"
-#include "collective/schedules/all_to_all.h"
-#include "collective/schedules/barrier.h"
 #include "collective/schedules/binary_tree.h"
 #include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/halving_doubling.h"
@@ -113,12 +111,7 @@ std::map<std::string, ScheduleOf> AllSchedules() {
                                 {.parts = algorithm.has_parts ? 3u : 1u, .ranks_per_host = 2});
     };
   }
-  all["all_to_all"] = PairwiseAllToAll;
-  all["barrier"] = DisseminationBarrier;
-  all["broadcast"] = [](uint32_t r, uint32_t w) { return BinomialBroadcast(r, w, w / 2); };
-  all["reduce"] = [](uint32_t r, uint32_t w) { return BinomialReduce(r, w, w / 2); };
-  all["scatter"] = [](uint32_t r, uint32_t w) { return BinomialScatter(r, w, w / 2); };
-  all["gather"] = [](uint32_t r, uint32_t w) { return BinomialGather(r, w, w / 2); };
+  all["broadcast"] = BinomialBroadcast;
   return all;
 }
 

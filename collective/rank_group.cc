@@ -124,8 +124,8 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
   const uint64_t number = next_++;
   const bool on_board = board_ != nullptr && buffer.bytes.size() <= MessageBoard::kMostBytes;
   CollectiveRun::Sinks sinks;
-  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t place, Lease payload) {
-    SendElements(number, rank, message, place, std::move(payload));
+  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t first, Lease payload) {
+    SendElements(number, rank, message, first, std::move(payload));
   };
   sinks.say = [this, number](const PortWord& word) { SayPortWord(number, word); };
   sinks.wake = sinks_.wake;

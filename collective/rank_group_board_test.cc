@@ -160,9 +160,9 @@ TEST_F(RankGroupBoardTest, LongCollectivesGoByMessagesInBetween) {
 
 TEST_F(RankGroupBoardTest, WhoSleepsIsWokenByAWordOfWhoHasPosted) {
   Open(3);
-  Start(1, BinomialBroadcast(1, 3, 0), kShort);
+  Start(1, BinomialBroadcast(1, 3), kShort);
   boards_[1]->SetAsleep(true);
-  Start(0, BinomialBroadcast(0, 3, 0), kShort);
+  Start(0, BinomialBroadcast(0, 3), kShort);
   EXPECT_TRUE(groups_[0]->Work());
   ASSERT_TRUE(groups_[0]->finished(0));
   ASSERT_EQ(packets_.size(), 1u);
@@ -175,19 +175,19 @@ TEST_F(RankGroupBoardTest, WhoSleepsIsWokenByAWordOfWhoHasPosted) {
 TEST_F(RankGroupBoardTest, WhoIsAheadWaitsForCellsAndFailsWithTheOther) {
   Open(2);
   for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {
-    Start(0, BinomialBroadcast(0, 2, 0), kShort);
+    Start(0, BinomialBroadcast(0, 2), kShort);
     EXPECT_TRUE(groups_[0]->Work());
     ASSERT_TRUE(groups_[0]->finished(i));
   }
-  Start(0, BinomialBroadcast(0, 2, 0), kShort);
+  Start(0, BinomialBroadcast(0, 2), kShort);
   while (groups_[0]->Work()) {
   }
   EXPECT_FALSE(groups_[0]->finished(MessageBoard::kCells));
-  Start(1, BinomialBroadcast(1, 2, 0), kShort);
+  Start(1, BinomialBroadcast(1, 2), kShort);
   EXPECT_TRUE(groups_[1]->Work());
   EXPECT_TRUE(groups_[0]->Work());
   EXPECT_TRUE(groups_[0]->finished(MessageBoard::kCells));
-  Start(0, BinomialBroadcast(0, 2, 0), kShort);
+  Start(0, BinomialBroadcast(0, 2), kShort);
   groups_[0]->OnLost(1, "is gone");
   EXPECT_THAT(Error(0), HasSubstr("rank 1 (worker 2) is gone"));
 }
@@ -195,13 +195,13 @@ TEST_F(RankGroupBoardTest, WhoIsAheadWaitsForCellsAndFailsWithTheOther) {
 // Messages posted by a rank can be taken after it is gone or silent.
 TEST_F(RankGroupBoardTest, ARankThatHasPostedItsPartMayBeGone) {
   Open(3);
-  Start(2, BinomialReduce(2, 3, 0), kShort);
+  Start(2, ReduceToRank0(2, 3), kShort);
   EXPECT_TRUE(groups_[2]->Work());
   ASSERT_TRUE(groups_[2]->finished(0));
-  Start(0, BinomialReduce(0, 3, 0), kShort);
+  Start(0, ReduceToRank0(0, 3), kShort);
   groups_[0]->OnLost(2, "is gone");
   EXPECT_TRUE(groups_[0]->status().ok()) << Error(0);
-  Start(1, BinomialReduce(1, 3, 0), kShort);
+  Start(1, ReduceToRank0(1, 3), kShort);
   std::mt19937 random(1);
   WorkAll(random);
   EXPECT_TRUE(groups_[0]->finished(0)) << Error(0);
@@ -211,9 +211,9 @@ TEST_F(RankGroupBoardTest, ARankThatHasPostedItsPartMayBeGone) {
 
 TEST_F(RankGroupBoardTest, ARankThatHasPostedItsPartIsNotBlamedForSilence) {
   Open(3);
-  Start(0, BinomialReduce(0, 3, 0), kShort);
+  Start(0, ReduceToRank0(0, 3), kShort);
   boards_[0]->SetAsleep(true);
-  Start(2, BinomialReduce(2, 3, 0), kShort);
+  Start(2, ReduceToRank0(2, 3), kShort);
   EXPECT_TRUE(groups_[2]->Work());
   Carry();  // keep-alive of rank 2, which wakes rank 0
   boards_[0]->SetAsleep(false);
@@ -244,7 +244,7 @@ TEST_F(RankGroupBoardTest, WhatIsPostedBeforeItsTurnIsKeptUntilItComes) {
   ASSERT_FALSE(groups_[1]->finished(0)) << "rank 2 is not there yet";
   const auto result = buffers_[1];
   for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {  // reuses all cells for rank 1
-    Start(0, BinomialBroadcast(0, 4, 0), kShort, /*round=*/7);
+    Start(0, BinomialBroadcast(0, 4), kShort, /*round=*/7);
     EXPECT_TRUE(groups_[0]->Work());
   }
   Start(2, LastBeforeFirst(2), kShort);
@@ -258,10 +258,19 @@ TEST_F(RankGroupBoardTest, WhatIsPostedBeforeItsTurnIsKeptUntilItComes) {
   }
 }
 
+// Rank 1 sends to rank 0, then to rank 2: as many steps as a broadcast of rank 0 has.
+CollectiveSchedule BroadcastOfRank1(uint32_t rank) {
+  CollectiveSchedule schedule{.steps = std::vector<Step>(2)};
+  if (rank == 0) schedule.steps[0].receives = {{.peer = 1, .end = 1}};
+  if (rank == 1) schedule.steps[0].sends = {{.peer = 0, .end = 1}};
+  if (rank == 1) schedule.steps[1].sends = {{.peer = 2, .end = 1}};
+  return schedule;
+}
+
 TEST_F(RankGroupBoardTest, AMessageThatNobodyExpectsIsAnErrorThatNamesTheRank) {
   Open(3);
-  Start(2, BinomialBroadcast(2, 3, 0), kShort);
-  for (const uint32_t rank : {0, 1}) Start(rank, BinomialBroadcast(rank, 3, 1), kShort);
+  Start(2, BinomialBroadcast(2, 3), kShort);
+  for (const uint32_t rank : {0, 1}) Start(rank, BroadcastOfRank1(rank), kShort);
   PassTime(absl::Milliseconds(300));
   EXPECT_THAT(Error(2),
               AllOf(HasSubstr("rank 1"), HasSubstr("sends message 0"), HasSubstr("expects 0")));
@@ -282,10 +291,10 @@ TEST_F(RankGroupBoardTest, ShortAndLongAreAnErrorThatSaysBothSizes) {
 
 TEST_F(RankGroupBoardTest, OneThatOnlyPostsIsFoundByWhoExpectsMessages) {
   Open(2);
-  Start(0, BinomialBroadcast(0, 2, 0), kShort);
+  Start(0, BinomialBroadcast(0, 2), kShort);
   EXPECT_TRUE(groups_[0]->Work());
   ASSERT_TRUE(groups_[0]->finished(0));
-  Start(1, BinomialBroadcast(1, 2, 0), kLong);
+  Start(1, BinomialBroadcast(1, 2), kLong);
   PassTime(absl::Milliseconds(300));
   EXPECT_THAT(Error(1),
               AllOf(HasSubstr("rank 0"), HasSubstr("500 FP32 elements"), HasSubstr("50000 FP32")));
@@ -303,8 +312,8 @@ TEST_F(RankGroupBoardTest, AnotherAlgorithmIsAnErrorThatNamesTheRank) {
 
 TEST_F(RankGroupBoardTest, WhoIsACollectiveAheadWhileItIsAwaitedIsNamed) {
   Open(2);
-  Start(0, BinomialBroadcast(0, 2, 0), 0);  // posts nothing
-  Start(0, BinomialBroadcast(0, 2, 0), kShort);
+  Start(0, BinomialBroadcast(0, 2), 0);  // posts nothing
+  Start(0, BinomialBroadcast(0, 2), kShort);
   StartAllReduce(1, kShort);
   EXPECT_TRUE(groups_[1]->Work());
   EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0"), HasSubstr("is in collective 1"),

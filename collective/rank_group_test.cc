@@ -10,8 +10,6 @@
 
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
-#include "collective/schedules/barrier.h"
-#include "collective/schedules/binomial_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -386,53 +384,27 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
 // Rank 0 sums rank 1's contribution before rank 2's.
 TEST_F(RankGroupTest, ARankThatHasDoneItsPartMayBeGone) {
   Open(3);
-  ASSERT_TRUE(StartSchedule(0, BinomialReduce(0, 3, 0)).ok());
-  ASSERT_TRUE(StartSchedule(2, BinomialReduce(2, 3, 0)).ok());
+  ASSERT_TRUE(StartSchedule(0, ReduceToRank0(0, 3)).ok());
+  ASSERT_TRUE(StartSchedule(2, ReduceToRank0(2, 3)).ok());
   Pump();
   EXPECT_TRUE(groups_[2]->finished(0));
   groups_[0]->OnLost(2, "is gone");
   groups_[1]->OnLost(2, "is gone");
-  ASSERT_TRUE(StartSchedule(1, BinomialReduce(1, 3, 0)).ok());
+  ASSERT_TRUE(StartSchedule(1, ReduceToRank0(1, 3)).ok());
   Pump();
   EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
   ExpectSum(0, 0);
 }
 
-TEST_F(RankGroupTest, NobodyLeavesABarrierBeforeAllHaveCome) {
-  for (const uint32_t world : {2, 3, 5, 8}) {
-    groups_.clear();
-    Open(world);
-    for (uint32_t last = 0; last < world; ++last) {
-      std::vector<uint64_t> numbers(world);
-      const auto start = [&](uint32_t rank) {
-        const auto number =
-            groups_[rank]->Start(DisseminationBarrier(rank, world), {}, ElementType::kFp32, now_);
-        ASSERT_TRUE(number.ok()) << number.status();
-        numbers[rank] = *number;
-      };
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        if (rank != last) start(rank);
-      }
-      Pump();
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        if (rank != last) {
-          EXPECT_FALSE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
-        }
-      }
-      start(last);
-      Pump();
-      for (uint32_t rank = 0; rank < world; ++rank) {
-        EXPECT_TRUE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
-      }
-    }
-  }
-}
-
-TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobody) {
+TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobodyOrNoParts) {
   Open(2);
   const auto memory = std::make_shared<AlignedBuffer>(8);
   CollectiveSchedule schedule{.parts = 1, .steps = {{}}};
   schedule.steps[0].sends = {{.peer = 2, .end = 1}};
+  EXPECT_EQ(
+      groups_[0]->Start(schedule, BufferOf(memory, 8), ElementType::kFp32, now_).status().code(),
+      absl::StatusCode::kInvalidArgument);
+  schedule.steps[0].sends = {{.peer = 1, .begin = 1, .end = 1}};
   EXPECT_EQ(
       groups_[0]->Start(schedule, BufferOf(memory, 8), ElementType::kFp32, now_).status().code(),
       absl::StatusCode::kInvalidArgument);

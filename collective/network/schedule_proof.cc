@@ -58,14 +58,12 @@ class Proof {
 
   bool IsWrong(uint32_t rank, const Transfer& transfer) const {
     return transfer.peer == rank || transfer.peer >= family_.size() ||
-           transfer.begin > transfer.end || transfer.end > family_[0].parts;
+           transfer.begin >= transfer.end || transfer.end > family_[0].parts;
   }
 
   void AddSends(uint32_t rank) {
     const CollectiveSchedule& schedule = family_[rank];
-    if (schedule.parts != family_[0].parts || schedule.transposes != family_[0].transposes) {
-      Fail(rank, "has different parts from rank 0", {});
-    }
+    if (schedule.parts != family_[0].parts) Fail(rank, "has different parts from rank 0", {});
     std::vector<std::vector<size_t>>& sends = sends_.emplace_back();
     for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
       sends.emplace_back();
@@ -98,7 +96,8 @@ class Proof {
         const size_t number = received_from[receive.peer]++;
         if (number >= sent.size()) return Fail(rank, "expects a message that no rank sends", here);
         Message& message = messages_[sent[number]];
-        if (message.step != step || !Matches(message, receive)) {
+        if (message.step != step || message.sent.begin != receive.begin ||
+            message.sent.end != receive.end) {
           return Fail(rank, "expects a different message from the one sent", here);
         }
         message.received = receive;
@@ -106,13 +105,6 @@ class Proof {
         receives.back().push_back(sent[number]);
       }
     }
-  }
-
-  bool Matches(const Message& message, const Transfer& receive) const {
-    const Transfer& sent = message.sent;
-    if (!family_[0].transposes) return sent.begin == receive.begin && sent.end == receive.end;
-    return sent.begin == message.to && sent.end == message.to + 1 &&
-           receive.begin == message.from && receive.end == message.from + 1;
   }
 
   void AddHazards(uint32_t rank, const std::vector<WriteHazard>& hazards) {
@@ -127,16 +119,12 @@ class Proof {
     const uint32_t parts = family_[rank].parts;
     std::vector<std::optional<size_t>> written(parts);  // by part: last message written to it
     std::vector<std::vector<size_t>> sent(parts);   // by part: messages that carried it since then
-    std::vector<size_t> received;                   // in earlier steps
     std::map<uint32_t, size_t> last_to, last_from;  // by peer
     for (uint32_t step = 0; step < family_[rank].steps.size(); ++step) {
       for (size_t send : sends_[rank][step]) {
         const Transfer& transfer = messages_[send].sent;
         const auto [last, first] = last_to.try_emplace(transfer.peer, send);
         if (!first) Order(Post(std::exchange(last->second, send)), Post(send));
-        if (transfer.begin == transfer.end) {
-          for (size_t before : received) Order(Write(before), Post(send));
-        }
         for (uint32_t part = transfer.begin; part < transfer.end; ++part) {
           if (written[part]) Order(Write(*written[part]), Post(send));
           sent[part].push_back(send);
@@ -158,7 +146,6 @@ class Proof {
           sent[part].clear();
         }
       }
-      received.insert(received.end(), receives_[rank][step].begin(), receives_[rank][step].end());
     }
   }
 
@@ -229,9 +216,7 @@ class Proof {
   void WritePart(const Message& message, uint32_t& held, uint32_t arrived) {
     const uint64_t here = terms_.ranks(held), there = terms_.ranks(arrived);
     if (!message.received.reduces) {
-      if (!family_[0].transposes && (here & ~there) != 0) {
-        Fail(message.to, "loses a contribution", message);
-      }
+      if ((here & ~there) != 0) Fail(message.to, "loses a contribution", message);
       held = arrived;
     } else if (here == 0 || there == 0) {
       Fail(message.to, "sums nothing", message);

@@ -7,8 +7,7 @@
 //
 // A message is three events: its sender posts it, its receiver reads it, its receiver writes it.
 // One event follows another only where the contract says so:
-//  - a post follows the earlier posts to that peer, and the writes into its parts of earlier steps
-//    (without parts: all writes of earlier steps);
+//  - a post follows the earlier posts to that peer, and the writes into its parts of earlier steps;
 //  - a read follows the post, and the earlier reads of that peer's messages;
 //  - a write follows the read, the earlier writes into its parts, its own rank's posts of these
 //    parts up to its step, and its write hazards: the peers' reads of those sends. Without a

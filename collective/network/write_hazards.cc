@@ -60,9 +60,7 @@ class PartHistory {
       const std::vector<Transfer>& sends = family_[rank].steps[sent].sends;
       for (uint32_t send = 0; send < sends.size(); ++send) {
         if (!Holds(sends[send], part_)) continue;
-        // Transposed data never was in the parts where it arrives: it proves nothing.
-        const bool read = !family_[rank].transposes && arriving[sends[send].peer] >= sent;
-        if (!read) hazards.insert({step, receive, sent, send});
+        if (arriving[sends[send].peer] < sent) hazards.insert({step, receive, sent, send});
       }
     }
   }

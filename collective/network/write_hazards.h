@@ -3,7 +3,7 @@
 #define TUG_COLLECTIVE_NETWORK_WRITE_HAZARDS_H_
 
 // Write-after-read hazards: receives that could write parts that a peer has not yet read in place
-// (schedule.h).
+// (schedule.h). The proof of schedules heeds them (schedule_proof.h).
 //
 // A receive of rank a into a part overwrites what a's sends of that part carried since it was last
 // written, up to those of the same step. It need not wait for such a send, to b, if what arrives

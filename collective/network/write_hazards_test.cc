@@ -59,15 +59,5 @@ TEST(WriteHazards, OfASendAreWithTheFirstWriteAfterItOnly) {
   EXPECT_EQ(WriteHazards(family)[0], (Hazards{{0, 0, 0, 0}}));
 }
 
-TEST(WriteHazards, AreInEveryReceiveOfWhatIsTransposed) {
-  const std::vector<CollectiveSchedule> family = {
-      {2, {{{{1, 1, 2}}, {{1, 1, 2}}}}, true},
-      {2, {{{{0, 0, 1}}, {{0, 0, 1}}}}, true},
-  };
-  for (uint32_t rank : {0, 1}) {
-    EXPECT_EQ(WriteHazards(family)[rank], (Hazards{{0, 0, 0, 0}})) << rank;
-  }
-}
-
 }  // namespace
 }  // namespace tug

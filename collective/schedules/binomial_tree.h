@@ -2,41 +2,22 @@
 #ifndef TUG_COLLECTIVE_SCHEDULES_BINOMIAL_TREE_H_
 #define TUG_COLLECTIVE_SCHEDULES_BINOMIAL_TREE_H_
 
-// Broadcast, reduce, scatter and gather along a binomial tree (Thakur, Rabenseifner and Gropp
-// 2005). Ranks are numbered relative to the root, v = (rank - root) mod N. From the root outwards,
-// in the round with distance d = 2^(L-1), ..., 2, 1 (L = ceil(log2 N)) every v that is a multiple
-// of 2d serves v + d, if it exists; towards the root the same pairs in the opposite order. So a
-// subtree is the ranks v to v + d - 1.
+// Broadcast and reduce along a binomial tree (Thakur, Rabenseifner and Gropp 2005). Ranks are
+// numbered relative to the root, v = rank - root. From the root outwards, in the round with
+// distance d = 2^(L-1), ..., 2, 1 (L = ceil(log2 N)) every v that is a multiple of 2d serves v + d,
+// if it exists; towards the root the same pairs in the opposite order.
 //
-// L rounds. Broadcast and reduce have one part, and the root sends or receives L S bytes. Scatter
-// and gather have N parts, sent a subtree at a time, and the root sends or receives (N - 1) / N S
-// bytes.
+// L rounds; the root sends or receives L S bytes.
 
 #include <cstdint>
 #include <vector>
 
-#include "collective/schedules/cost.h"
 #include "collective/schedules/schedule.h"
 
 namespace tug {
 
-// All ranks end with the root's buffer.
-CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root);
-// The root ends with the sum; the others' buffers are scratch.
-CollectiveSchedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root);
-// Rank r ends with the root's part r; other parts are scratch.
-CollectiveSchedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root);
-// The root ends with part r of rank r; on other ranks, all parts except their own are scratch.
-CollectiveSchedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root);
-
-// L (alpha + S beta).
-double BinomialBroadcastSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
-// L (alpha + S (beta + gamma)).
-double BinomialReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
-// L alpha + (N - 1) / N S beta, for root 0. With another root, a subtree that wraps from rank N - 1
-// to rank 0 adds a message to its round.
-double BinomialScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
-double BinomialGatherSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
+// All ranks end with the buffer of rank 0. One part.
+CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world);
 
 // The ranks of one host among others (hierarchical.h): first, ..., first + count - 1; the first is
 // the root. REQUIRES: count <= 2^rounds.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/schedules/ring.h"
 
-#include <cstddef>
-#include <vector>
-
 #include "base/check.h"
 #include "collective/schedules/ring_phases.h"
 
@@ -19,22 +16,6 @@ CollectiveSchedule RingAllReduce(uint32_t rank, uint32_t world) {
   CollectiveSchedule schedule{.parts = world};
   AppendRingReduceScatter(OfAll(rank, world), schedule.steps);
   AppendRingAllGather(OfAll(rank, world), schedule.steps);
-  return schedule;
-}
-
-CollectiveSchedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
-  TUG_CHECK(rank < world);
-  CollectiveSchedule schedule = RingAllReduce(rank, world);
-  schedule.parts = 2 * world;
-  const Ring back{
-      .count = world, .position = world - 1 - rank, .first_part = world, .is_reversed = true};
-  std::vector<Step> steps;
-  AppendRingReduceScatter(back, steps);
-  AppendRingAllGather(back, steps);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    schedule.steps[i].sends.push_back(steps[i].sends[0]);
-    schedule.steps[i].receives.push_back(steps[i].receives[0]);
-  }
   return schedule;
 }
 
@@ -55,17 +36,6 @@ CollectiveSchedule RingAllGather(uint32_t rank, uint32_t world) {
 double RingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
   TUG_CHECK(world > 0);
   return RingPhasesSeconds(link, world, static_cast<double>(bytes) / world);
-}
-
-double BidirectionalRingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
-  TUG_CHECK(world > 0);
-  return 2 * RingPhasesSeconds(link, world, static_cast<double>(bytes) / world / 2);
-}
-
-double BidirectionalRingAllReduceSecondsOnRing(const LinkCost& link, uint32_t world,
-                                               uint64_t bytes) {
-  TUG_CHECK(world > 0);
-  return RingPhasesSeconds(link, world, static_cast<double>(bytes) / world / 2);
 }
 
 double RingReduceScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {

@@ -10,11 +10,6 @@
 // All-reduce: 2 (N - 1) rounds; each rank sends 2 (N - 1) / N S bytes, and no algorithm sends
 // fewer. Best for large buffers. Each half is a collective by itself, with half of the rounds and
 // bytes.
-//
-// A ring uses each link in one direction. The bidirectional ring is two rings in opposite
-// directions, each for half of the buffer: 2 N parts, twice the messages. With separate links, full
-// rate in both directions, a link carries half of the ring's bytes; behind one port there is no
-// gain.
 
 #include <cstdint>
 
@@ -25,7 +20,6 @@ namespace tug {
 
 // Pure, as all schedules. REQUIRES, here and below: rank < world.
 CollectiveSchedule RingAllReduce(uint32_t rank, uint32_t world);
-CollectiveSchedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world);
 // Rank r ends with the sum of part r.
 CollectiveSchedule RingReduceScatter(uint32_t rank, uint32_t world);
 // Rank r begins with part r.
@@ -34,11 +28,6 @@ CollectiveSchedule RingAllGather(uint32_t rank, uint32_t world);
 // 2 (N - 1) (alpha + S/N beta) + (N - 1) S/N gamma. `bytes`, here and below: S, the whole buffer of
 // one rank.
 double RingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
-// 2 (N - 1) (2 alpha + S/N beta) + (N - 1) S/N gamma.
-double BidirectionalRingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
-// With a link for each neighbour: the cost of a ring of half of the bytes. REQUIRES: world > 2.
-double BidirectionalRingAllReduceSecondsOnRing(const LinkCost& link, uint32_t world,
-                                               uint64_t bytes);
 // (N - 1) (alpha + S/N (beta + gamma)).
 double RingReduceScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);
 // (N - 1) (alpha + S/N beta).

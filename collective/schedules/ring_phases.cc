@@ -5,9 +5,7 @@ namespace tug {
 namespace {
 
 Transfer OfBlock(const Ring& ring, uint32_t position, uint32_t block, bool reduces) {
-  const uint32_t place = position % ring.count;
-  const uint32_t peer =
-      ring.first + (ring.is_reversed ? ring.count - 1 - place : place) * ring.stride;
+  const uint32_t peer = ring.first + position % ring.count * ring.stride;
   const uint32_t begin = ring.first_part + block % ring.count * ring.block_parts;
   return {peer, begin, begin + ring.block_parts, reduces};
 }

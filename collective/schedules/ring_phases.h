@@ -20,7 +20,6 @@ struct Ring {
   uint32_t position = 0;    // of this rank in the ring
   uint32_t first_part = 0;  // block i is parts [first_part + i * block_parts, + block_parts)
   uint32_t block_parts = 1;
-  bool is_reversed = false;  // position 0 is the last of the ranks, count - 1 the first
 };
 
 // Appends count - 1 steps, after which position i has the sum of block i: in step k, block i - 1 -

@@ -12,25 +12,22 @@
 //  - sends carry what the parts hold before any receive of this step;
 //  - receives are of disjoint parts.
 // A rank may be ahead of others: a part may be sent as soon as all receives into it of earlier
-// steps are done; nothing waits for a whole step. Only a message without parts (barrier) must wait
-// for all receives of earlier steps. Messages between two ranks keep the order of steps and, within
-// a step, of transfers.
+// steps are done; nothing waits for a whole step. Messages between two ranks keep the order of
+// steps and, within a step, of transfers.
 //
-// A buffer may have fewer elements than parts. A transfer of empty parts is not sent, and no rank
-// waits for it; a message without parts is sent although it is empty, since other ranks wait for
-// it. A world of one rank has no steps.
+// A transfer has at least one part. A buffer may have fewer elements than parts: a transfer of
+// empty parts is not sent, and no rank waits for it. A world of one rank has no steps.
 //
 // There are two ways to pipeline. All of this holds for each element, so an executor may cut the
 // messages of any algorithm into chunks: chunks of several steps are then in flight at once.
-// binary_tree.h and mesh_2d.h also have a number of parts, with separate steps for each, so that
-// parts move up and down alternately. Parts are cut into chunks as in other algorithms, so chunks
-// larger than a part have no effect. Cost formulas assume messages that are not cut into chunks,
-// with one exception (hierarchical.h).
+// binary_tree.h also has a number of parts, with separate steps for each, so that parts move up and
+// down alternately. Parts are cut into chunks as in other algorithms, so chunks larger than a part
+// have no effect. Cost formulas assume messages that are not cut into chunks, with one exception
+// (hierarchical.h).
 //
-// Every rank's buffer has all parts, whether it needs them or not. In scatter, gather, all-gather
-// and reduce-scatter part r belongs to rank r; on a rank that ends with only its own part, the
-// other parts are scratch with unspecified contents. A rank is done when its receives are written
-// and its sends released.
+// Every rank's buffer has all parts, whether it needs them or not. In all-gather and reduce-scatter
+// part r belongs to rank r; on a rank that ends with only its own part, the other parts are scratch
+// with unspecified contents. A rank is done when its receives are written and its sends released.
 //
 // Sends that are read in place. A send is released when its peer has read it; until then its data
 // must not change. If a peer reads the buffer itself (shared memory), a receive may have to wait
@@ -52,7 +49,7 @@ namespace tug {
 
 struct Transfer {
   uint32_t peer = 0;   // another rank
-  uint32_t begin = 0;  // parts [begin, end)
+  uint32_t begin = 0;  // parts [begin, end), not empty
   uint32_t end = 0;
   bool reduces = false;  // receives only: added to the parts; else replaces them
 
@@ -70,10 +67,6 @@ struct Step {
 struct CollectiveSchedule {
   uint32_t parts = 1;
   std::vector<Step> steps;
-  // All-to-all only: part p of rank a first holds a's data for p, finally p's data for a. So part b
-  // of rank a arrives in part a of rank b; `begin` and `end` are parts of the rank's own buffer.
-  // REQUIRES: all parts have equally many elements.
-  bool transposes = false;
   // Ranks change partners in each step, so messages of a rank that is ahead meet those of another
   // rank at a port: over a network large messages wait for words (port_order.h). The same on all
   // ranks.

@@ -17,11 +17,6 @@
 // rank of a host, all-gather in the host. Three dimensions (network): Jouppi et al. 2023, "TPU v4:
 // an optically reconfigurable supercomputer for machine learning with hardware support for
 // embeddings".
-//
-// A rank sends to one neighbour at a time. With a link for each neighbour, in both directions of d
-// dimensions, 2 (N - 1) / N S / (2 d) bytes per link would suffice: 2 d such all-reduces, each of
-// one 2 d-th of the buffer in another dimension order and direction. This schedule needs one port
-// per rank.
 
 #include <cstdint>
 #include <span>
@@ -34,8 +29,7 @@ namespace tug {
 // REQUIRES: rank < product of the sides.
 CollectiveSchedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides);
 
-// (A - 1) (2 alpha + S/A (2 beta + gamma)) + (B - 1) (2 alpha + S/(A B) (2 beta + gamma)) + ...: on
-// a switch, and likewise in a torus with a link for each neighbour.
+// (A - 1) (2 alpha + S/A (2 beta + gamma)) + (B - 1) (2 alpha + S/(A B) (2 beta + gamma)) + ...
 double TorusAllReduceSeconds(const LinkCost& link, std::span<const uint32_t> sides, uint64_t bytes);
 
 }  // namespace tug

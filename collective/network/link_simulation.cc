@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/link_simulation.h"
+#include "collective/network/link_simulation.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "collective/schedules/cost.h"
 
 namespace tug {
 namespace {
@@ -21,11 +20,25 @@ namespace {
 // Relative tolerance for simultaneous events: sums of the same terms in different orders.
 constexpr double kAtOnce = 1e-12;
 
+// Connection from one rank to another.
+struct Path {
+  uint32_t out = 0;  // sender's port
+  uint32_t in = 0;   // receiver's port
+  LinkCost link;
+};
+
+// Ports 2r (out) and 2r + 1 (in) belong to rank r within its host; ports of hosts follow.
+Path PathBetween(const HostLinks& links, uint32_t world, uint32_t from, uint32_t to) {
+  const uint32_t host = from / links.ranks_per_host, other = to / links.ranks_per_host;
+  if (host == other) return {2 * from, 2 * to + 1, links.within_host};
+  return {2 * (world + host), 2 * (world + other) + 1, links.between_hosts};
+}
+
 struct SimulatedMessage {
   uint32_t step = 0;
   uint32_t from = 0;
   uint32_t number = 0;  // among all messages of its sender
-  Topology::Path path;
+  Path path;
   double send_seconds = 0;  // time the sender's port is busy
   double sum_seconds = 0;   // time to sum its bytes
   double seconds = 0;       // time the receiver's port is busy; then the parts are ready
@@ -35,10 +48,9 @@ struct SimulatedMessage {
 
 class LinkSimulation {
  public:
-  LinkSimulation(std::span<const CollectiveSchedule> family, const Topology& topology,
-                 uint64_t bytes)
-      : family_(family), free_(topology.ports(), true) {
-    for (uint32_t rank = 0; rank < family.size(); ++rank) AddMessages(rank, topology, bytes);
+  LinkSimulation(std::span<const CollectiveSchedule> family, const HostLinks& links, uint64_t bytes)
+      : family_(family), free_(4 * family.size(), true) {
+    for (uint32_t rank = 0; rank < family.size(); ++rank) AddMessages(rank, links, bytes);
     for (uint32_t rank = 0; rank < family.size(); ++rank) AddWaits(rank);
     for (size_t i = 0; i < messages_.size(); ++i) Offer(i);
   }
@@ -78,13 +90,13 @@ class LinkSimulation {
   using Order = std::tuple<uint32_t, uint32_t, uint32_t, size_t>;  // step, sender, number, message
 
   // Adds the messages that a rank sends, in order.
-  void AddMessages(uint32_t rank, const Topology& topology, uint64_t bytes) {
+  void AddMessages(uint32_t rank, const HostLinks& links, uint64_t bytes) {
+    const auto world = static_cast<uint32_t>(family_.size());
     uint32_t number = 0;
     const CollectiveSchedule& schedule = family_[rank];
     for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
       for (const Transfer& send : schedule.steps[step].sends) {
-        const auto path = topology.Between(rank, send.peer);
-        TUG_CHECK(path) << "no link from " << rank << " to " << send.peer;
+        const Path path = PathBetween(links, world, rank, send.peer);
         const double size = static_cast<double>(PartBegin(bytes, schedule.parts, send.end) -
                                                 PartBegin(bytes, schedule.parts, send.begin));
         std::vector<size_t>& between = between_[{rank, send.peer}];
@@ -94,10 +106,10 @@ class LinkSimulation {
         messages_.push_back({.step = step,
                              .from = rank,
                              .number = number++,
-                             .path = *path,
-                             .send_seconds = SendSeconds(path->link, size),
-                             .sum_seconds = size * path->link.gamma,
-                             .seconds = SendSeconds(path->link, size),
+                             .path = path,
+                             .send_seconds = SendSeconds(path.link, size),
+                             .sum_seconds = size * path.link.gamma,
+                             .seconds = SendSeconds(path.link, size),
                              .waits_for = waits_for});
       }
     }
@@ -108,25 +120,16 @@ class LinkSimulation {
     const CollectiveSchedule& schedule = family_[rank];
     std::map<uint32_t, size_t> sent_to, received_from;        // by peer: number so far
     std::vector<std::optional<size_t>> last(schedule.parts);  // by part: its last writer
-    std::vector<size_t> received;
     for (const Step& step : schedule.steps) {
       for (const Transfer& send : step.sends) {
         const size_t message = between_[{rank, send.peer}][sent_to[send.peer]++];
-        if (send.begin == send.end) {
-          for (size_t before : received) Wait(before, message);
-        }
         WaitForParts(send, last, message);
       }
-      const size_t first = received.size();
       for (const Transfer& receive : step.receives) {
         const size_t message = between_[{receive.peer, rank}][received_from[receive.peer]++];
         if (receive.reduces) messages_[message].seconds += messages_[message].sum_seconds;
         WaitForParts(receive, last, message);
-        received.push_back(message);
-      }
-      for (size_t i = 0; i < step.receives.size(); ++i) {
-        std::fill(last.begin() + step.receives[i].begin, last.begin() + step.receives[i].end,
-                  received[first + i]);
+        std::fill(last.begin() + receive.begin, last.begin() + receive.end, message);
       }
     }
   }
@@ -184,9 +187,9 @@ class LinkSimulation {
 
 }  // namespace
 
-double SimulatedSeconds(std::span<const CollectiveSchedule> family, const Topology& topology,
+double SimulatedSeconds(std::span<const CollectiveSchedule> family, const HostLinks& links,
                         uint64_t bytes) {
-  return LinkSimulation(family, topology, bytes).Run();
+  return LinkSimulation(family, links, bytes).Run();
 }
 
 }  // namespace tug
