@@ -259,7 +259,7 @@ TEST_P(StrangerTest, AnOldVersionIsRefusedAndTheJobUnharmed) {
                              HasSubstr(absl::StrCat(kControlVersion - 1)),
                              HasSubstr("run the same version of tug everywhere")));
   ExpectNoted(coordinator(),
-              absl::StrCat("refused 127.0.0.1: it speaks control protocol ", kControlVersion - 1,
+              absl::StrCat("refused 127.0.0.1: it uses control protocol ", kControlVersion - 1,
                            ", the coordinator ", kControlVersion));
   ExpectUnharmed();
 }
@@ -298,8 +298,7 @@ TEST_P(StrangerTest, WhatKnocksAtThePortsIsRefusedAndTheJobUnharmed) {
     RawConnection(address()).Write(BytesOf("\x16\x03\x01") + bytes(random() % 4096));
     silent.push_back(std::make_unique<RawConnection>(address()));
   }
-  ExpectNoted(coordinator(),
-              "refused 127.0.0.1: what it says is not of Tugboat's control protocol");
+  ExpectNoted(coordinator(), "refused 127.0.0.1: not the Tugboat control protocol");
   ExpectNotedByALane(absl::StrCat("it has no keys of mode ", ModeName(GetParam())));
   ExpectUnharmed();
   EXPECT_LT(coordinator().err().size(), 20'000u) << "lines stay few";

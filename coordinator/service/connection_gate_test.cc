@@ -193,7 +193,7 @@ TEST(ConnectionGate, RefusesKeysOfAnotherMode) {
   const Service token(Make(SecurityConfig::TOKEN));
   EXPECT_THAT(Asked(token, Make(SecurityConfig::CURVE), kShort),
               HasSubstr("does not take the keys of this process"));
-  EXPECT_TRUE(token.WaitForLine("its keys are of mode curve, the job's of mode token"));
+  EXPECT_TRUE(token.WaitForLine("its keys are of mode curve, those of the job of mode token"));
   const Service curve(Make(SecurityConfig::CURVE));
   EXPECT_THAT(Asked(curve, Make(SecurityConfig::TOKEN), kPatience),
               HasSubstr("its keys are of another mode, the job's of mode curve"));
@@ -263,7 +263,7 @@ TEST(ConnectionGate, RefusesWhatIsNoControlCall) {
         open.push_back(fd);
       }
     }
-    EXPECT_TRUE(service.WaitForLine("refused 127.0.0.1: what it says is not of Tugboat's"));
+    EXPECT_TRUE(service.WaitForLine("refused 127.0.0.1: not the Tugboat control protocol"));
     // More silent connections than may wait.
     for (size_t i = 0; i < ConnectionGate::kMostWaiting + 50; ++i)
       open.push_back(ConnectTo(service));
