@@ -67,7 +67,7 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
                                         Shown(request.host()), ", pid ", request.pid(), ")");
   if (request.protocol_version() != kControlVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the coordinator uses control protocol ", kControlVersion, ", ", node, " uses ",
+        "the coordinator speaks control protocol ", kControlVersion, ", ", node, " speaks ",
         request.protocol_version(), ": run the same version of tug everywhere"));
   }
   if (request.job_fingerprint() != 0 && options_.fingerprint != 0 &&

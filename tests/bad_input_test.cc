@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"fault.failure_timeout_ms = 50", "fault.heartbeat_ms = 20"}},
         BadInput{"SegmentNotAPowerOfTwo",
                  TrainWith({"comm.segment_elements=5000"}),
-                 {"comm.segment_elements = 5000", "powers of two"}},
+                 {"comm.segment_elements = 5000", "power of two"}},
         BadInput{"MoreLanesThanSegments",
                  TrainWith({"cluster.lanes_per_server=7"}),
                  {"14 lanes", "12 segments", "fewer lanes or smaller segments"}},

@@ -259,7 +259,7 @@ TEST_P(StrangerTest, AnOldVersionIsRefusedAndTheJobUnharmed) {
                              HasSubstr(absl::StrCat(kControlVersion - 1)),
                              HasSubstr("run the same version of tug everywhere")));
   ExpectNoted(coordinator(),
-              absl::StrCat("refused 127.0.0.1: it uses control protocol ", kControlVersion - 1,
+              absl::StrCat("refused 127.0.0.1: it speaks control protocol ", kControlVersion - 1,
                            ", the coordinator ", kControlVersion));
   ExpectUnharmed();
 }

@@ -193,7 +193,7 @@ TEST(ConnectionGate, RefusesKeysOfAnotherMode) {
   const Service token(Make(SecurityConfig::TOKEN));
   EXPECT_THAT(Asked(token, Make(SecurityConfig::CURVE), kShort),
               HasSubstr("does not take the keys of this process"));
-  EXPECT_TRUE(token.WaitForLine("its keys are of mode curve, those of the job of mode token"));
+  EXPECT_TRUE(token.WaitForLine("its keys are of mode curve, the job's of mode token"));
   const Service curve(Make(SecurityConfig::CURVE));
   EXPECT_THAT(Asked(curve, Make(SecurityConfig::TOKEN), kPatience),
               HasSubstr("its keys are of another mode, the job's of mode curve"));
