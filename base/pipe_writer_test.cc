@@ -97,7 +97,7 @@ TEST(PipeWriter, CountsTheLinesThatAreLeftOut) {
   writer.AppendLineIfRoom("p ", "c");
   writer.AppendLineIfRoom("p ", "d");
   writer.Flush();
-  EXPECT_EQ(ReadWhatIsThere(pipe.read_end.get()), "p 2 lines are left out\np c\np d\n");
+  EXPECT_EQ(ReadWhatIsThere(pipe.read_end.get()), "p 2 lines were dropped\np c\np d\n");
 }
 
 TEST(PipeWriter, ForgetsWhatNobodyReads) {

@@ -67,7 +67,7 @@ TEST_F(StandardErrorTest, CountsLinesThatNobodyReadAndDropsProgress) {
   for (size_t at = 0; (at = said.find("\rprogress", at)) != std::string::npos; ++at) ++shown;
   EXPECT_LT(shown, more / 4) << "while lines wait";
   SayOnStandardError("the last one");
-  EXPECT_THAT(Read(), testing::MatchesRegex("[0-9]+ lines are left out\nthe last one\n"));
+  EXPECT_THAT(Read(), testing::MatchesRegex("[0-9]+ lines were dropped\nthe last one\n"));
 }
 
 TEST(StandardErrorDeathTest, LastWordsAreWritten) { EXPECT_DEATH(Die("the end"), "the end\n"); }

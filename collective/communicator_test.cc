@@ -302,7 +302,7 @@ TEST(Communicator, NamesTheRankThatDoesNotComeOnAllOthers) {
         const absl::Status status = ranks.Open(rank, 0);
         EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
         EXPECT_THAT(std::string(status.message()),
-                    AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("has not come within")));
+                    AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("did not connect within")));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -369,7 +369,7 @@ TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
           ranks.communicator(rank).Run(schedule, BufferOf(memory, 1 << 20), ElementType::kFp32);
       if (rank == 1) return;
       EXPECT_THAT(std::string(status.message()),
-                  AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("in the middle of")));
+                  AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("during collective")));
     });
   }
 }

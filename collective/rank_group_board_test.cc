@@ -327,7 +327,7 @@ TEST_F(RankGroupBoardTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToA
   groups_[1]->Work();
   PassTime(kTimeout, /*dead=*/2);
   for (const uint32_t rank : {0, 1}) {
-    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2"), HasSubstr("has said nothing for")));
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2"), HasSubstr("sent no message for")));
   }
 }
 

@@ -304,7 +304,8 @@ TEST_F(RankGroupTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToAll) {
   }
   PassTime(kTimeout, /*dead=*/2);
   for (const uint32_t rank : {0, 1, 3, 4}) {
-    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (worker 3) "), HasSubstr("in the middle of")));
+    EXPECT_THAT(Error(rank),
+                AllOf(HasSubstr("rank 2 (worker 3) "), HasSubstr("during collective")));
   }
 }
 
@@ -320,7 +321,7 @@ TEST_F(RankGroupTest, ARankThatHasNotComeYetIsWaitedForWithPatience) {
   Start(0, 1);
   Start(1, 1);
   PassTime(kPatience + absl::Seconds(1));
-  EXPECT_THAT(Error(0), AllOf(HasSubstr("rank 2"), HasSubstr("has not come to collective 1")));
+  EXPECT_THAT(Error(0), AllOf(HasSubstr("rank 2"), HasSubstr("has not entered collective 1")));
   EXPECT_THAT(Error(1), HasSubstr("rank 2"));
 }
 
@@ -364,7 +365,7 @@ TEST_F(RankGroupTest, WhoWaitsForAStuckRankIsNotTakenForIt) {
   ASSERT_TRUE(StartSchedule(1, middle).ok());
   PassTime(kPatience + absl::Seconds(1));
   for (const uint32_t rank : {0, 1}) {
-    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (worker 3)"), HasSubstr("has not come to")));
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (worker 3)"), HasSubstr("has not entered")));
   }
 }
 

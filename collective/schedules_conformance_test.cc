@@ -80,7 +80,7 @@ void ExpectNeedsEachHazard(const std::vector<CollectiveSchedule>& family, const 
     for (size_t i = 0; i < all[rank].size(); ++i) {
       std::vector<std::vector<WriteHazard>> others = all;
       others[rank].erase(others[rank].begin() + static_cast<ptrdiff_t>(i));
-      ASSERT_NE(ProveSchedules(family, others, Everything, terms).error.find("yet to read"),
+      ASSERT_NE(ProveSchedules(family, others, Everything, terms).error.find("not read yet"),
                 std::string::npos)
           << what << " without hazard " << i << " of rank " << rank;
     }

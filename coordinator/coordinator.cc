@@ -67,8 +67,8 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
                                         Shown(request.host()), ", pid ", request.pid(), ")");
   if (request.protocol_version() != kControlVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the coordinator uses control protocol ", kControlVersion, ", ", node, " uses ",
-        request.protocol_version(), ": run the same version of tug on all hosts"));
+        "the coordinator speaks control protocol ", kControlVersion, ", ", node, " speaks ",
+        request.protocol_version(), ": run the same version of tug everywhere"));
   }
   if (request.job_fingerprint() != 0 && options_.fingerprint != 0 &&
       request.job_fingerprint() != options_.fingerprint) {
@@ -121,8 +121,9 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
                                                         absl::Time now) {
   Member* member = membership_.Find(request.node_id());
   if (member == nullptr || request.job() != options_.job) {
-    return absl::NotFoundError(absl::StrCat(
-        "node ", request.node_id(), " is not, or no longer, a member of this job: start it again"));
+    return absl::NotFoundError(
+        absl::StrCat("node ", request.node_id(),
+                     " is not a member of this job, or no longer one: start it again"));
   }
   member->last_heard = now;
   member->Watch(request, now);
@@ -303,7 +304,7 @@ std::string Coordinator::Failure() const {
   if (phase() != FAILED) return "";
   const uint64_t committed = checkpoints_.committed_version();
   if (committed == 0) {
-    return absl::StrCat(stage_.failure(), "; no checkpoint was written: start the job again");
+    return absl::StrCat(stage_.failure(), "; no checkpoint was written yet: start the job again");
   }
   const bool external = config().model().external();
   return absl::StrCat(stage_.failure(), "; resume with: tug ",
@@ -349,7 +350,7 @@ absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::T
   Member* const member = membership_.Find(chunk.node_id());
   if (member == nullptr || chunk.job() != options_.job) {
     return absl::NotFoundError(
-        absl::StrCat("node ", chunk.node_id(), " is not, or no longer, a member of this job"));
+        absl::StrCat("node ", chunk.node_id(), " is not a member of this job, or no longer one"));
   }
   if (tracing_.IsWanted(timeline_->progress.step())) {  // else the chunk is not needed
     RETURN_IF_ERROR(tracing_.Add(chunk, *member, now));
@@ -418,10 +419,10 @@ StopReply Coordinator::OnStop(absl::Time now) {
 // node and is being written now.
 std::string Coordinator::WhatIsLeft() const {
   const uint64_t committed = checkpoints_.committed_version();
-  return absl::StrCat(committed > options_.start.version
-                          ? absl::StrCat("with the checkpoint of step ", committed)
-                          : "without a new checkpoint",
-                      checkpoints_.idle() ? "" : ", or with a later one that is being written");
+  return absl::StrCat(
+      committed > options_.start.version ? absl::StrCat("with the checkpoint of step ", committed)
+                                         : "without a new checkpoint",
+      checkpoints_.idle() ? "" : ", or with a later checkpoint that is being written");
 }
 
 void Coordinator::Stop(absl::Time now) {

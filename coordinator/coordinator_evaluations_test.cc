@@ -46,7 +46,9 @@ TEST(Evaluations, EndTheJobInOrderWhenTheyNoLongerImprove) {
   EXPECT_TRUE(job.Send(last).pause()) << "as after tug stop";
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
-  EXPECT_THAT(notices[0].text, HasSubstr("step 20 (validation loss 2.0000) for 2 in a row"));
+  EXPECT_THAT(
+      notices[0].text,
+      HasSubstr("the last 2 evaluations did not improve on step 20 (validation loss 2.0000)"));
   last.set_pausing(true);
   EXPECT_EQ(job.Send(last).final_version(), 42u);
   const StatusReply status = job.coordinator().OnStatus(job.now());
@@ -79,7 +81,8 @@ TEST(Evaluations, ThatAreNeverFiniteEndTheJobWithTheRemedy) {
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].text,
-            "no evaluation had a finite loss, 2 in a row: lower optimizer.learning_rate");
+            "the job stops early (train.patience): none of 2 evaluations had a finite loss; lower "
+            "optimizer.learning_rate");
   EXPECT_TRUE(job.coordinator().OnStatus(job.now()).stopped_early());
   EXPECT_FALSE(job.coordinator().OnStatus(job.now()).has_best());
 }

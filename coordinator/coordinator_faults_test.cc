@@ -49,8 +49,8 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAWorkerLanesAreFencedFirstAndThenThe
   Lose(job, 3);
   EXPECT_EQ(job.coordinator().phase(), RUNNING);
   EXPECT_EQ(Notices(job),
-            "worker 3 (host, pid 102) was lost: its connection was closed; the others take over "
-            "its virtual workers\n");
+            "worker 3 (host, pid 102) was lost: its connection was closed; the other workers take "
+            "over its virtual workers\n");
   EXPECT_EQ(job.coordinator().OnHeartbeat(job.ReadyBeat(3), job.now()).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_FALSE(job.Send(job.ReadyBeat(2)).has_view()) << "lanes first";
@@ -99,8 +99,9 @@ TEST_F(CoordinatorFaultsTest, TellsOnceWhatPushesOfALostWorkerHadLeftOut) {
     beat.mutable_steps(1)->set_residual_squares(16e-4);
     job.Send(beat);
     Lose(job, 3);
-    EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) is lost, and with it what pushes "
-                                        "of virtual workers 2, 3 had left out: norm 0.05\n"));
+    EXPECT_THAT(Notices(job),
+                HasSubstr("worker 3 (host, pid 102) was lost; this loses error-feedback residuals "
+                          "of virtual workers 2, 3 (norm 0.05)\n"));
     job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
     EXPECT_EQ(Notices(job), "");
   }
@@ -119,8 +120,8 @@ TEST_F(CoordinatorFaultsTest, TellsWhatGoesWithVirtualWorkersThatMove) {
   Notices(job);
   job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
   EXPECT_EQ(Notices(job),
-            "worker 3 (host, pid 102) left, and with it what pushes of virtual worker 3 had left "
-            "out: norm 0.02\n");
+            "worker 3 (host, pid 102) left; this loses error-feedback residuals of virtual worker "
+            "3 (norm 0.02)\n");
 
   beat = WithStep(WithStep(In(job.ReadyBeat(2), 2), 2, 1), 0, 1);
   beat.mutable_steps(0)->set_residual_squares(4);
@@ -129,8 +130,8 @@ TEST_F(CoordinatorFaultsTest, TellsWhatGoesWithVirtualWorkersThatMove) {
   job.Join(WORKER, 200);
   job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {2, 2, 2, 2}));
   EXPECT_THAT(Notices(job),
-              HasSubstr("worker 2 (host, pid 101) gave virtual workers away, and with "
-                        "them what pushes of virtual worker 2 had left out: norm 2"));
+              HasSubstr("worker 2 (host, pid 101) gave up virtual workers; this loses "
+                        "error-feedback residuals of virtual worker 2 (norm 2)"));
 }
 
 TEST_F(CoordinatorFaultsTest, AWorkerThatJoinsLaterGetsVirtualWorkersBack) {
@@ -155,7 +156,7 @@ TEST_F(CoordinatorFaultsTest, WaitingLeavesThemToWhoJoins) {
   JobUnderTest job(Options(FaultConfig::WAIT));
   job.Run(1, 2);
   Lose(job, 2);
-  EXPECT_THAT(Notices(job), HasSubstr("the job waits until a worker joins in its place"));
+  EXPECT_THAT(Notices(job), HasSubstr("the job waits for a replacement"));
   job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
   EXPECT_EQ(job.Send(job.ReadyBeat(3)).view().workers_size(), 1);
   const uint32_t joined = job.Join(WORKER, 200);
@@ -228,7 +229,7 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpoint
   job.Send(WithStep(WithStep(job.ReadyBeat(2), 0, 0), 1, 0));
   job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
   Lose(job, 1);
-  EXPECT_THAT(Notices(job), HasSubstr("the job goes back to step 5"));
+  EXPECT_THAT(Notices(job), HasSubstr("the job rolls back to step 5"));
   HeartbeatReply reply = job.Send(job.ReadyBeat(2));
   EXPECT_EQ(reply.phase(), WAITING);
   EXPECT_FALSE(reply.go());
@@ -259,9 +260,9 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpoint
   Lose(job, joined);
   EXPECT_EQ(job.coordinator().phase(), FAILED);
   EXPECT_EQ(job.Send(job.ReadyBeat(2)).failure(),
-            "server 4 (host, pid 50) was lost: its connection was closed, and with it a part of "
-            "the weights; fault.max_rollbacks = 1 allows no further return to a checkpoint; "
-            "resume with: tug train --resume /runs/job-1 (step 5)");
+            "server 4 (host, pid 50) was lost: its connection was closed; its segments have no "
+            "complete replica, and fault.max_rollbacks = 1 allows no further rollback: raise it, "
+            "or set sync.replicas=2; resume with: tug train --resume /runs/job-1 (step 5)");
 }
 
 TEST_F(CoordinatorFaultsTest, ACheckpointThatIsWholeIsCommittedBeforeTheJobGoesBack) {
@@ -325,9 +326,10 @@ TEST_F(CoordinatorFaultsTest, ClocksThatNobodyCanHaveBegunFailTheJob) {
   Lose(job, 3);
   job.Send(WithClocks(job.ReadyBeat(1), 2, {5, 5, ~0ull, 5}));
   EXPECT_EQ(job.coordinator().phase(), FAILED);
-  EXPECT_THAT(job.Send(job.ReadyBeat(2)).failure(),
-              HasSubstr("servers say that a virtual worker goes on at step 18446744073709551615, "
-                        "beyond the end of the job"));
+  EXPECT_THAT(
+      job.Send(job.ReadyBeat(2)).failure(),
+      HasSubstr("servers report that a virtual worker continues at step 18446744073709551615, "
+                "beyond the end of the job"));
 }
 
 TEST_F(CoordinatorFaultsTest, APartOfACheckpointBeyondTheEndOfTheJobIsNone) {
@@ -391,7 +393,7 @@ TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
       if (replaced) job.Join(SERVER, 50);  // and is not ready yet
       EXPECT_EQ(job.coordinator().OnStop(job.now()).message(),
                 saved ? "the job ends now, with the checkpoint of step 5"
-                      : "the job ends now, without a checkpoint of its own");
+                      : "the job ends now, without a new checkpoint");
       EXPECT_EQ(job.coordinator().phase(), DONE);
     }
   }
@@ -403,7 +405,7 @@ TEST_F(CoordinatorFaultsTest, AStopWhileACheckpointIsWrittenLeavesOpenWhichIsThe
   job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 4), 1, 4));
   Lose(job, 1);
   EXPECT_EQ(job.coordinator().OnStop(job.now()).message(),
-            "the job ends now, without a checkpoint of its own, or with a later checkpoint that is "
+            "the job ends now, without a new checkpoint, or with a later checkpoint that is "
             "being written");
 }
 

@@ -45,8 +45,8 @@ class FullJob : public ::testing::Test {
 TEST_F(FullJob, ANodeTooManyWaitsForAWhileAndIsThenRefused) {
   job_.Run(1, 2);
   EXPECT_EQ(std::string(Ask().status().message()),
-            "the job has its 2 workers: waiting until one is lost or leaves, for 15s at most; if "
-            "none is to be replaced, raise cluster.workers or stop this one");
+            "the job is full (2 workers); waiting up to 15s for a worker to be lost or to leave. "
+            "To add a worker instead, raise cluster.workers; otherwise stop this one");
   while (Answer() == absl::StatusCode::kAborted) Pass(absl::Milliseconds(250));
   EXPECT_EQ(job_.now(), absl::UnixEpoch() + kPatience);
   // The next node waits from its own start.
@@ -55,7 +55,8 @@ TEST_F(FullJob, ANodeTooManyWaitsForAWhileAndIsThenRefused) {
   const absl::Status refusal = Ask().status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(refusal.message()),
-            "job has its 2 workers already; raise cluster.workers or stop one");
+            "the job is full (2 workers). To add a worker instead, raise cluster.workers; "
+            "otherwise stop another one first");
 }
 
 TEST_F(FullJob, BeforeTheJobBeginsTooANodeWaitsForAPlace) {
@@ -172,7 +173,8 @@ TEST_F(FullBackupJob, NobodyWaitsForAPlaceThatNeverBecomesFree) {
   const absl::Status refusal = Ask().status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(refusal.message()),
-            "job has its 2 workers already; raise cluster.workers or stop one");
+            "the job is full (2 workers). To add a worker instead, raise cluster.workers; "
+            "otherwise stop another one first");
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ TEST_F(CoordinatorLeavingTest, AServerThatIsDrainedHandsOverAndLeaves) {
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->message(), "server 2 (host, pid 2) hands over 6 segments and leaves");
   EXPECT_TRUE(StatusOf(2).draining());
-  EXPECT_EQ(Drain(2)->message(), "server 2 (host, pid 2) is about to leave already");
+  EXPECT_EQ(Drain(2)->message(), "server 2 (host, pid 2) is already draining");
   EXPECT_EQ(Drain(1).status().message(),
             "server 1 (host, pid 1) cannot leave: it is the only server: start another one first "
-            "(tug server), or end the job with: tug stop");
+            "(tug server), or stop the job instead: tug stop");
   Settle();
   EXPECT_TRUE(Node(2).left);
   EXPECT_THAT(Owners(Node(3).view), ElementsAre(1));
@@ -52,8 +52,8 @@ TEST_F(CoordinatorLeavingTest, WhoLeavesAJobThatWaitsForItIsToBeReplaced) {
   EXPECT_TRUE(reply.leave());
   EXPECT_TRUE(reply.replace());
   Gone(leaver.id());
-  EXPECT_THAT(Notices(), HasSubstr("server 5 (host, pid 5) has left; the job waits for another one "
-                                   "in its place"));
+  EXPECT_THAT(Notices(),
+              HasSubstr("server 5 (host, pid 5) has left; the job waits for a replacement"));
   Add(SERVER);
   Settle();
   EXPECT_EQ(job_->coordinator().phase(), WAITING);
@@ -128,7 +128,7 @@ TEST_F(CoordinatorLeavingTest, AWorkerThatIsDrainedFinishesItsStepFirst) {
   HeartbeatRequest& said = Node(3).said;
   said.set_started(true);
   said.set_clock(4);
-  ASSERT_EQ(Drain(3)->message(), "worker 3 (host, pid 3) hands over what it has and leaves");
+  ASSERT_EQ(Drain(3)->message(), "worker 3 (host, pid 3) hands over its work and leaves");
   HeartbeatReply reply = Node(3).Beat();
   EXPECT_TRUE(reply.pause());
   EXPECT_EQ(reply.final_version(), 0u);
@@ -175,7 +175,7 @@ TEST_F(CoordinatorLeavingTest, WhoWantsToLeaveAndCannotStaysAndPeopleAreTold) {
   EXPECT_FALSE(Node(1).left);
   EXPECT_EQ(Notices(),
             "server 1 (host, pid 1) cannot leave: it is the only server: start another one first "
-            "(tug server), or end the job with: tug stop\n");
+            "(tug server), or stop the job instead: tug stop\n");
   Add(SERVER);
   Settle();
   EXPECT_TRUE(Node(1).left) << "now it can";
@@ -214,7 +214,7 @@ TEST_F(CoordinatorLeavingTest, NobodyLeavesAJobThatCannotGoOnWithoutIt) {
   for (const uint32_t id : {1, 3}) {
     EXPECT_EQ(Drain(id).status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(Drain(id).status().message()),
-                HasSubstr("cannot leave: steps are skipped in this job (sync.policy BACKUP)"));
+                HasSubstr("cannot leave: workers skip steps (sync.policy BACKUP)"));
   }
 }
 
@@ -275,9 +275,8 @@ TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
   Lose(2);
   Settle();
   EXPECT_TRUE(Node(3).left);
-  EXPECT_THAT(
-      Notices(),
-      HasSubstr("worker 3 (host, pid 3) has left; the job waits for another one in its place"));
+  EXPECT_THAT(Notices(),
+              HasSubstr("worker 3 (host, pid 3) has left; the job waits for a replacement"));
 }
 
 // It holds nothing, so no node needs it. But the only other server may be lost already.

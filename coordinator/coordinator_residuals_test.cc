@@ -145,7 +145,7 @@ TEST_F(CoordinatorResidualsTest, AJobGoesBackToACheckpointThatWorkersAreStillWri
       EXPECT_EQ(timeline->version, 4u);
     }
     if (const auto* notice = std::get_if<NoticeAction>(&action)) {
-      EXPECT_THAT(notice->text, Not(HasSubstr("begins again without"))) << "it has all of it";
+      EXPECT_THAT(notice->text, Not(HasSubstr("rolled back without"))) << "it has all of it";
     }
   }
   EXPECT_TRUE(begun);
@@ -169,7 +169,7 @@ TEST_F(CoordinatorResidualsTest, WhatIsNotWrittenInTimeIsLostWhenTheJobGoesBackA
   job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
   EXPECT_EQ(
       Notices(job),
-      "the job begins again without what pushes of virtual worker 3 had left out: norm 0.1\n");
+      "the job rolled back without error-feedback residuals of virtual worker 3 (norm 0.1)\n");
 }
 
 // Lanes have written step 4, neither worker has; then server 1 is lost and the job rolls back.
@@ -191,8 +191,8 @@ TEST_F(CoordinatorResidualsTest, WhatWorkersLackThatAreLostMeanwhileIsToldToo) {
   ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
   job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
   job.Join(SERVER, 50);
-  EXPECT_THAT(Notices(job), HasSubstr("the job begins again without what pushes of virtual "
-                                      "workers 2, 3 had left out: norm 0.141\n"));
+  EXPECT_THAT(Notices(job), HasSubstr("the job rolled back without error-feedback residuals of "
+                                      "virtual workers 2, 3 (norm 0.141)\n"));
 }
 
 TEST_F(CoordinatorResidualsTest, ACoordinatorThatTakesTheJobUpGivesWorkersTheirTimeAgain) {

@@ -39,7 +39,7 @@ TEST_F(CoordinatorServersTest, CopiesServeForALostServerInTheSameTimeline) {
   Lose(2);
   EXPECT_EQ(Notices(),
             "server 2 (host, pid 2) was lost: its connection was closed; server 1 serves the "
-            "copies of its 6 segments\n");
+            "replicas of its 6 segments\n");
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);
   Node(1).SetClocks({3, 3, 2, 3});
   EXPECT_FALSE(Node(3).Beat().has_view()) << "servers first";
@@ -71,8 +71,9 @@ TEST_F(CoordinatorServersTest, SegmentsWithoutAWholeCopyMakeTheJobGoBack) {
   Lose(2);
   EXPECT_EQ(job_->coordinator().phase(), WAITING);
   const std::string notices = Notices();
-  EXPECT_THAT(notices, HasSubstr("server 2 (host, pid 2) had the only whole copy of 6 segments"));
-  EXPECT_THAT(notices, HasSubstr("the job goes back to step 0"));
+  EXPECT_THAT(notices,
+              HasSubstr("server 2 (host, pid 2) had the only complete copy of 6 segments"));
+  EXPECT_THAT(notices, HasSubstr("the job rolls back to step 0"));
   Add(SERVER);
   Settle();
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);

@@ -93,7 +93,7 @@ TEST(Coordinator, RefusesAWorkerOfAnotherNumberOfWorkersBeforeItIsAMember) {
   const auto reply = job.coordinator().OnRegister(request, job.now());
   EXPECT_EQ(reply.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(reply.status().message()),
-              ::testing::AllOf(HasSubstr("WORLD_SIZE=3, and the job has 1 worker:"),
+              ::testing::AllOf(HasSubstr("WORLD_SIZE=3 but the job has 1 worker:"),
                                HasSubstr("cluster.workers=3")));
   request.set_workers_started(1);
   EXPECT_TRUE(job.coordinator().OnRegister(request, job.now()).ok()) << "its place is free";
@@ -138,9 +138,9 @@ TEST(Coordinator, FailsNamingTheLostNodeAndTheCheckpoint) {
   EXPECT_TRUE(job.Take<JobEnded>().empty());
   const HeartbeatReply reply = job.Send(job.Beat(3));
   EXPECT_EQ(reply.failure(),
-            "server 2 (host, pid 2) was lost: no heartbeat for 5.1 s, and with it a part of the "
-            "weights; fault.max_rollbacks = 0 allows no further return to a checkpoint; "
-            "resume with: tug train --resume /runs/job-1 (step 5)");
+            "server 2 (host, pid 2) was lost: no heartbeat for 5.1 s; its segments have no "
+            "complete replica, and fault.max_rollbacks = 0 allows no further rollback: raise it, "
+            "or set sync.replicas=2; resume with: tug train --resume /runs/job-1 (step 5)");
   const auto ended = job.Take<JobEnded>();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(std::string(ended[0].status.message()), reply.failure());
@@ -228,7 +228,7 @@ TEST(Coordinator, GoesOnWithoutACheckpointThatCannotBeWritten) {
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].text,
             "checkpoint of step 2 was not written: server 1 (host, pid 1): no space left on "
-            "device: free some; the next is tried at step 4");
+            "device: free some; next attempt at step 4");
   // Other parts of that version do not complete the checkpoint.
   job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 2), 1, 2));
   EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
@@ -249,7 +249,7 @@ TEST(Coordinator, FailsWhenTooManyCheckpointsInARowCannotBeWritten) {
   EXPECT_EQ(job.coordinator().phase(), RUNNING);
   EXPECT_EQ(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 6)).failure(),
             "checkpoint of step 6 was not written: server 1 (host, pid 1): no space left on "
-            "device: free some; 3 in a row were not written; no checkpoint was "
+            "device: free some; 3 checkpoints in a row were not written; no checkpoint was "
             "written yet: start the job again");
 }
 
@@ -257,7 +257,7 @@ TEST(Coordinator, FailsWhenTheLastCheckpointCannotBeWritten) {
   JobUnderTest job(WithCheckpoints(2));
   job.Run(1, 1);
   EXPECT_THAT(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 10)).failure(),
-              HasSubstr("the last checkpoint, of step 10, was not written: server 1"));
+              HasSubstr("the last checkpoint (step 10) was not written: server 1"));
 }
 
 TEST(Coordinator, FailsWhenTheCheckpointThatAStopEndsWithWasNotWritten) {
@@ -269,7 +269,7 @@ TEST(Coordinator, FailsWhenTheCheckpointThatAStopEndsWithWasNotWritten) {
   job.coordinator().OnStop(job.now());
   HeartbeatRequest paused = WithStep(job.ReadyBeat(2), 0, 1);
   paused.set_pausing(true);
-  EXPECT_THAT(job.Send(paused).failure(), HasSubstr("the last checkpoint, of step 2, was not "));
+  EXPECT_THAT(job.Send(paused).failure(), HasSubstr("the last checkpoint (step 2) was not "));
 }
 
 // Steps may be shorter than the heartbeat interval.
@@ -296,7 +296,7 @@ TEST(Coordinator, SaysWhatAJobWaitsFor) {
   StatusReply status = job.coordinator().OnStatus(job.now());
   EXPECT_EQ(status.wait().what(), "1 server and 1 worker to join");
   EXPECT_GE(status.wait().seconds(), 2.5);
-  EXPECT_THAT(status.wait().ends(), HasSubstr("the job begins with them"));
+  EXPECT_THAT(status.wait().ends(), HasSubstr("the job starts once they have joined"));
   job.Join(SERVER, 2);
   job.Join(WORKER, 3);
   EXPECT_EQ(job.coordinator().OnStatus(job.now()).wait().what(),
@@ -306,7 +306,7 @@ TEST(Coordinator, SaysWhatAJobWaitsFor) {
   job.coordinator().OnGone(2, kJob, job.now());
   status = job.coordinator().OnStatus(job.now());
   EXPECT_EQ(status.wait().what(), "1 server to join");
-  EXPECT_THAT(status.wait().ends(), HasSubstr("goes back to the checkpoint of step 0"));
+  EXPECT_THAT(status.wait().ends(), HasSubstr("rolls back to the checkpoint of step 0"));
 }
 
 TEST(Coordinator, SaysThatAStepHasStalled) {

@@ -75,10 +75,9 @@ void Coordinator::TakeSettledView(absl::Time now) {
   const uint64_t all = config().train().steps() * start_clocks.size();
   const auto beyond = std::ranges::find_if(start_clocks, [all](uint64_t c) { return c > all; });
   if (beyond != start_clocks.end()) {
-    return Fail(
-        absl::StrCat("servers report that a virtual worker continues at step ", *beyond,
-                     ", beyond the end of the job: run the same version of tug on all hosts"),
-        now);
+    return Fail(absl::StrCat("servers report that a virtual worker continues at step ", *beyond,
+                             ", beyond the end of the job: run the same version of tug everywhere"),
+                now);
   }
   for (const uint32_t v : views_.TakeLost()) timeline_->progress.SetLost(v, start_clocks[v]);
   if (config().fault().on_worker_loss() == FaultConfig::SHRINK) {
@@ -138,8 +137,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     return Fail(
         absl::StrCat(lost, "; its segments have no complete replica, and fault.max_rollbacks = ",
                      most_rollbacks,
-                     " allows no further rollback. Resume with a higher fault.max_rollbacks, or "
-                     "with sync.replicas=2"),
+                     " allows no further rollback: raise it, or set sync.replicas=2"),
         now);
   } else if (kind == SERVER || phase() == WAITING) {
     stage_.RollBack(/*loses_steps=*/kind == SERVER, now);
@@ -165,7 +163,7 @@ void Coordinator::TellResiduals(const Member& worker, const std::string& what,
   if (gone.empty()) return;
   actions_.AddNotice(
       absl::StrCat("residuals ", worker.id, " ", views_.places().number(), " ", what),
-      absl::StrCat(worker.Name(), " ", what, ", losing the ", gone));
+      absl::StrCat(worker.Name(), " ", what, "; this loses ", gone));
 }
 
 // Starts the next timeline once enough nodes have joined and all complete checkpoints are

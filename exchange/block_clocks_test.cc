@@ -50,11 +50,11 @@ TEST_F(BlockClocksTest, WhatWasPulledForTheStepAfterTheLastMayBePulledOnceMore) 
 }
 
 TEST_F(BlockClocksTest, EveryBlockIsPushedOnceInAStep) {
-  EXPECT_THAT(ErrorOf(clocks_.CheckMayPush(0)), HasSubstr("outside of a step"));
+  EXPECT_THAT(ErrorOf(clocks_.CheckMayPush(0)), HasSubstr("outside a step"));
   clocks_.BeginStep();
   EXPECT_TRUE(clocks_.CheckMayPush(1).ok());
   clocks_.Push(1);
-  EXPECT_THAT(ErrorOf(clocks_.CheckMayPush(1)), HasSubstr("'second' was pushed in step 7"));
+  EXPECT_THAT(ErrorOf(clocks_.CheckMayPush(1)), HasSubstr("'second' was already pushed in step 7"));
   EXPECT_THAT(ErrorOf(clocks_.CheckStepComplete()), HasSubstr("'first' was not pushed in step 7"));
   clocks_.Push(0);
   EXPECT_TRUE(clocks_.CheckStepComplete().ok());
@@ -65,23 +65,25 @@ TEST_F(BlockClocksTest, EveryBlockIsPushedOnceInAStep) {
 
 TEST_F(BlockClocksTest, AVersionIsPulledOnceAndOnePullAtATime) {
   const Ticket pull = clocks_.Pull(0);
-  EXPECT_THAT(ErrorOf(clocks_.CheckMayPull(0)), HasSubstr("was pulled for step 7 already"));
+  EXPECT_THAT(ErrorOf(clocks_.CheckMayPull(0)), HasSubstr("was already pulled for step 7"));
   clocks_.BeginStep();
   clocks_.Push(0);
-  EXPECT_THAT(ErrorOf(clocks_.CheckMayPull(0)), HasSubstr("is under way"));
+  EXPECT_THAT(ErrorOf(clocks_.CheckMayPull(0)), HasSubstr("is in progress"));
   clocks_.OnPulled(pull);
   EXPECT_TRUE(clocks_.CheckMayPull(0).ok());
 }
 
 TEST_F(BlockClocksTest, KnowsItsTicketsAndItsBlocks) {
-  EXPECT_THAT(ErrorOf(clocks_.CheckBlock(2)), HasSubstr("no block 2: 2 were declared, 0 to 1"));
+  EXPECT_THAT(ErrorOf(clocks_.CheckBlock(2)),
+              HasSubstr("block 2 does not exist: 2 blocks were declared, 0 to 1"));
   for (const Ticket none : {Ticket{0}, ~Ticket{0}, Ticket{1} << 62 | 7, Ticket{1} << 63 | 7}) {
-    EXPECT_THAT(ErrorOf(clocks_.CheckTicket(none)), HasSubstr("is no ticket"));
+    EXPECT_THAT(ErrorOf(clocks_.CheckTicket(none)), HasSubstr("is not a valid ticket"));
   }
   clocks_.BeginStep();
   EXPECT_TRUE(clocks_.CheckTicket(clocks_.Push(0)).ok());
   EXPECT_TRUE(clocks_.CheckTicket(clocks_.Pull(0)).ok());
-  EXPECT_THAT(ErrorOf(clocks_.CheckTicket(clocks_.newest_push(0) - 1)), HasSubstr("is no ticket"));
+  EXPECT_THAT(ErrorOf(clocks_.CheckTicket(clocks_.newest_push(0) - 1)),
+              HasSubstr("is not a valid ticket"));
 }
 
 }  // namespace

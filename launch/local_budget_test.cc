@@ -61,7 +61,7 @@ TEST(LocalBudget, KeepsWhatIsSet) {
 
 TEST(LocalBudget, SaysThePlan) {
   EXPECT_EQ(LocalPlanText(Host(8), Cluster(1, 0)),
-            "8 cores: 1 lane a server, 6 compute threads a worker, pinned (8 busy threads)");
+            "8 cores: 1 lane per server, 6 compute threads per worker, pinned (8 busy threads)");
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ TEST(Wire, RefusesEveryOtherLength) {
     const auto decoded = DecodeHeader(cut);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument) << length;
     EXPECT_THAT(std::string(decoded.status().message()),
-                HasSubstr(absl::StrCat("header has ", length, " bytes, wants 104")));
+                HasSubstr(absl::StrCat("header has ", length, " bytes, expected 104")));
   }
   std::vector<std::byte> longer(bytes.begin(), bytes.end());
   longer.push_back(std::byte{0});

@@ -124,12 +124,12 @@ TEST_F(RestoreTest, NamesBothSizesWhereClocksAreOfOtherSegmentsOrVirtualWorkers)
       RestoreSegments(folder, other, blocks_, table_, *MakeShard(config_, 2));
   EXPECT_TRUE(absl::IsFailedPrecondition(segments));
   EXPECT_THAT(std::string(segments.message()),
-              HasSubstr("comm.segment_elements 1024, this job has 2048"));
+              HasSubstr("comm.segment_elements = 1024 but this job has 2048"));
   other = config_;
   other.mutable_cluster()->set_virtual_workers(4);
   EXPECT_THAT(
       std::string(RestoreSegments(folder, other, blocks_, table_, *MakeShard(other, 2)).message()),
-      HasSubstr("cluster.virtual_workers 3, this job has 4"));
+      HasSubstr("cluster.virtual_workers = 3 but this job has 4"));
 }
 
 TEST_F(RestoreTest, RefusesACheckpointOfPushesThatWereUpdatesWhereTheyAreSummed) {
@@ -141,7 +141,7 @@ TEST_F(RestoreTest, RefusesACheckpointOfPushesThatWereUpdatesWhereTheyAreSummed)
   const absl::Status status = RestoreSegments(folder, bsp, blocks_, table_, *restored);
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("has clocks of virtual workers, and sync.policy of this job is bsp"));
+              HasSubstr("has clocks of virtual workers, but sync.policy of this job is bsp"));
 }
 
 // The training had diverged: updates keep weights that are not finite.

@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"fault.failure_timeout_ms = 50", "fault.heartbeat_ms = 20"}},
         BadInput{"SegmentNotAPowerOfTwo",
                  TrainWith({"comm.segment_elements=5000"}),
-                 {"comm.segment_elements = 5000", "powers of two"}},
+                 {"comm.segment_elements = 5000", "power of two"}},
         BadInput{"MoreLanesThanSegments",
                  TrainWith({"cluster.lanes_per_server=7"}),
                  {"14 lanes", "12 segments", "fewer lanes or smaller segments"}},
@@ -257,7 +257,7 @@ TEST_F(BadInputTest, ACoordinatorThatCannotBeReachedIsNamed) {
 TEST_F(BadInputTest, AWorkerWithAnotherConfigurationIsRefused) {
   ASSERT_NO_FATAL_FAILURE(StartCoordinator({}));
   ExpectRefused(Start({"worker", "--coordinator", address(), "--job", job(), "--set", "seed=2"}),
-                {"configuration", "not that of the coordinator", "--job"});
+                {"configuration", "differs from the coordinator's", "--job"});
   // A worker with the same configuration is accepted, and the job is unharmed.
   StartServers(2);
   StartWorkers(2, {"--job", job()});
@@ -382,7 +382,7 @@ TEST_F(BadCheckpointTest, AJobThatHasAllItsStepsIsDone) {
   Process& resumed = Run({"train", job(), "--resume", Path("good"), "--set", "train.steps=4",
                           "--set", "optimizer.warmup_steps=1"});
   EXPECT_EQ(resumed.exit_code(), 0);
-  EXPECT_THAT(resumed.err(), HasSubstr("has all 4 steps of train.steps: the job is done"));
+  EXPECT_THAT(resumed.err(), HasSubstr("has all 4 steps of train.steps: the job is complete"));
   EXPECT_THAT(resumed.err(), HasSubstr("--set train.steps=8"));
 }
 

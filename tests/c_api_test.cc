@@ -281,7 +281,7 @@ TEST_F(CApiTest, WrongCallsSayWhatIsWrongAndChangeNothing) {
   EXPECT_EQ(worker.first_, 0u);
   EXPECT_EQ(worker.second_, 1u);
   worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "first", 1, 0, 0, 0, &number),
-                "'first' is declared already");
+                "'first' is already declared");
   worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 1, 0, 0, 8, &number), "flags");
   worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 0, 0, 0, 0, &number), "no elements");
   worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 1, 0, 0, 0, nullptr), "block is NULL");
@@ -289,34 +289,35 @@ TEST_F(CApiTest, WrongCallsSayWhatIsWrongAndChangeNothing) {
   worker.Expect(TUG_REFUSED, tug_begin_step(tug, &step), "not started");
 
   ASSERT_EQ(tug_start(tug), TUG_OK) << tug_last_error(tug);
-  worker.Expect(TUG_REFUSED, tug_start(tug), "started already");
-  worker.Expect(TUG_REFUSED, tug_declare(tug, "x", 1, 0, 0, 0, &number), "comes too late");
+  worker.Expect(TUG_REFUSED, tug_start(tug), "already started");
+  worker.Expect(TUG_REFUSED, tug_declare(tug, "x", 1, 0, 0, 0, &number), "is declared too late");
   EXPECT_EQ(tug_worker_count(tug, &number), TUG_OK);
   EXPECT_EQ(number, 1u);
   EXPECT_EQ(tug_worker_index(tug, &number), TUG_OK);
   EXPECT_EQ(number, 0u);
 
-  worker.Expect(TUG_REFUSED, tug_push(tug, 0, worker.gradient_, 1, &ticket), "outside of a step");
+  worker.Expect(TUG_REFUSED, tug_push(tug, 0, worker.gradient_, 1, &ticket), "outside a step");
   EXPECT_EQ(tug_begin_step(tug, &step), TUG_OK);
   EXPECT_EQ(step, 0u);
   worker.Expect(TUG_INVALID_ARGUMENT, tug_push(tug, 2, worker.gradient_, 1, &ticket),
-                "there is no block 2: 2 were declared");
+                "block 2 does not exist: 2 blocks were declared");
   worker.Expect(TUG_INVALID_ARGUMENT, tug_push(tug, 0, nullptr, 1, &ticket), "needs a gradient");
   worker.Expect(TUG_INVALID_ARGUMENT, tug_push(tug, 0, worker.gradient_, 0, &ticket), "at least 1");
   worker.Expect(TUG_INVALID_ARGUMENT, tug_pull(tug, 0, nullptr, &ticket), "memory to write to");
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_wait(tug, 0), "no ticket");
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_wait(tug, ~uint64_t{0}), "no ticket");
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_wait(tug, 0), "not a valid ticket");
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_wait(tug, ~uint64_t{0}), "not a valid ticket");
   void* memory = nullptr;
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_buffer(tug, 0, &memory), "ask for 1 or more");
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_buffer(tug, 0, &memory), "pass 1 to ");
 
   ASSERT_EQ(tug_pull(tug, 0, worker.weights_, &ticket), TUG_OK);
-  worker.Expect(TUG_REFUSED, tug_pull(tug, 0, worker.weights_, &ticket), "was pulled for step 0");
+  worker.Expect(TUG_REFUSED, tug_pull(tug, 0, worker.weights_, &ticket),
+                "was already pulled for step 0");
   EXPECT_EQ(tug_wait(tug, ticket), TUG_OK);
   EXPECT_EQ(tug_wait(tug, ticket), TUG_OK) << "again";
   EXPECT_EQ(worker.weights_[2], 1.0f);
   ASSERT_EQ(tug_push(tug, 0, worker.gradient_, 1, &ticket), TUG_OK);
   worker.Expect(TUG_REFUSED, tug_push(tug, 0, worker.gradient_, 1, &ticket),
-                "'first' was pushed in step 0 already");
+                "'first' was already pushed in step 0");
   worker.Expect(TUG_REFUSED, tug_begin_step(tug, &step), "'second' was not pushed in step 0");
   ASSERT_EQ(tug_push(tug, 1, worker.gradient_, 1, &ticket), TUG_OK);
   EXPECT_EQ(tug_wait(tug, ticket), TUG_OK);
@@ -341,9 +342,9 @@ TEST_F(CApiTest, AProgramThatLeavesEarlyFailsTheJob) {
   Worker worker(address());
   ASSERT_EQ(tug_start(worker.tug_), TUG_OK) << tug_last_error(worker.tug_);
   ASSERT_EQ(tug_begin_step(worker.tug_, nullptr), TUG_OK);
-  worker.Expect(TUG_REFUSED, tug_shutdown(worker.tug_), "left before the job's last step");
+  worker.Expect(TUG_REFUSED, tug_shutdown(worker.tug_), "called tug_shutdown before the last step");
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
-  ExpectErrorLine(coordinator(), {"left before the job's last step"});
+  ExpectErrorLine(coordinator(), {"called tug_shutdown before the last step"});
 }
 
 TEST_F(CApiTest, TwoWorkersOfOneProcessSumTheirGradients) {

@@ -126,7 +126,7 @@ TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {
   EXPECT_THAT(ReadText(Path("run/loss.svg")), AllOf(HasSubstr("<svg"), HasSubstr("</svg>")));
   EXPECT_THAT(train.err(), AllOf(HasSubstr("done: 50 of 50 steps"), HasSubstr("step 50/50"),
                                  HasSubstr("tokens/s"), HasSubstr("validation loss"),
-                                 HasSubstr("training stopped for"), HasSubstr("peak memory"),
+                                 HasSubstr("training paused for at most"), HasSubstr("peak memory"),
                                  HasSubstr("tug sample --from run")));
   EXPECT_EQ(train.out(), "");
   EXPECT_THAT(Run({"status", Path("run")}).err(),

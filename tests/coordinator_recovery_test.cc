@@ -142,7 +142,7 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(successor, "run", told + 1));
   ASSERT_EQ(Run({"status", Path("run")}).exit_code(), 0);
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {"a coordinator is running in " + Path("run")});
+                  {"another coordinator is running in " + Path("run")});
   ASSERT_TRUE(successor.WaitForEnd(After(kPatience))) << successor.err();
   ASSERT_EQ(successor.exit_code(), 0) << successor.err();
   for (Process* node : nodes_) {
@@ -152,7 +152,7 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   ExpectSameState(StateOf("undisturbed"), StateOf("run"));
   ExpectEachStepOnce("run");
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {"nothing to take up", "tug train --resume " + Path("run")});
+                  {"cannot be recovered", "tug train --resume " + Path("run")});
 }
 
 // The worker dies after the coordinator: nodes must have reopened the calls whose end reports a
@@ -210,7 +210,7 @@ TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   Write("run/" + std::string(kJournalFile), begun);
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {path, "has lost its end", "tug train --resume " + Path("run")});
+                  {path, "is truncated", "tug train --resume " + Path("run")});
   for (Process* node : nodes_) {
     node->Signal(SIGKILL);
     ASSERT_TRUE(node->WaitForEnd(After(kPatience)));

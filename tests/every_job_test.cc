@@ -161,7 +161,7 @@ TEST_P(EveryJobTest, ASecondStartInItsFolderIsRefusedAndChangesNothing) {
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
   const std::string config = ReadText(Path("run") + "/" + kConfigFile);
   ExpectErrorLine(Run({"train", job(), "--resume", Path("run")}),
-                  {"a coordinator is running in " + Path("run"), "tug status"});
+                  {"another coordinator is running in " + Path("run"), "tug status"});
   EXPECT_EQ(ReadText(Path("run") + "/" + kConfigFile), config);
   const uint64_t checkpoint = NewestCheckpoint("run");
   ASSERT_TRUE(

@@ -47,8 +47,8 @@ class ExplainTest : public TugTest {
     EXPECT_TRUE(train.WaitForEnd(After(kPatience)));
     EXPECT_EQ(train.exit_code(), 0) << train.err();
     EXPECT_THAT(train.err(), HasSubstr("critical path of 11 steps, "));
-    EXPECT_THAT(train.err(), HasSubstr("largest part of a step, of 11: "));
-    EXPECT_THAT(train.err(), HasSubstr("worker with the largest part, of 11: "));
+    EXPECT_THAT(train.err(), HasSubstr("largest part of a step, in 11 steps: "));
+    EXPECT_THAT(train.err(), HasSubstr("worker with the largest part, in 11 steps: "));
     const Process& explain = Run({"explain", Path(run), "--json"});
     EXPECT_EQ(explain.exit_code(), 0) << explain.err();
     Json json = Json::parse(explain.out(), nullptr, /*allow_exceptions=*/false);

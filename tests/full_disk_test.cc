@@ -135,7 +135,7 @@ TEST_F(UnwrittenCheckpointTest, SeveralInARowEndTheJob) {
   const uint64_t first = StartUnwritable(train, 3);
   ASSERT_FALSE(HasFailure());
   ASSERT_TRUE(train->WaitForEnd(After(kPatience))) << train->err();
-  EXPECT_THAT(train->err(), testing::HasSubstr("the next is tried at step "));
+  EXPECT_THAT(train->err(), testing::HasSubstr("next attempt at step "));
   ExpectErrorLine(*train, {absl::StrCat("checkpoint of step ", first + 2 * kInterval,
                                         " was not written: server"),
                            "3 in a row", "--resume"});

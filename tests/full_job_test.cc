@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 const Texts kJob = {"train.steps=600", "checkpoint.interval=50", "train.eval_interval=200"};
 // Slows the job down enough for a worker to join; changes no bit.
 const Texts kSlow = {"straggler.slowdown=6"};
-constexpr char kWaits[] = "the job has its 2 workers: waiting until one is lost or leaves";
+constexpr char kWaits[] = "the job is full (2 workers); waiting up to ";
 constexpr char kJoins[] = "joined the job: a slot became free";
 
 class FullJobTest : public DaemonTest {
@@ -84,7 +84,8 @@ TEST_F(FullJobTest, AWorkerTooManyIsRefusedAfterAWhileOrEndsAtASignalOrWithTheJo
   EXPECT_EQ(Times(Run({"status", Path("run")}).out(), "\n  worker "), 2u) << "members";
 
   ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
-  ExpectErrorLine(refused, {"job has its 2 workers already; raise cluster.workers or stop one"});
+  ExpectErrorLine(refused, {"the job is full (2 workers). To add a worker instead, raise "
+                            "cluster.workers; otherwise stop another one first"});
   EXPECT_GE(refused.time(), absl::Seconds(11));
   EXPECT_FALSE(coordinator().ended());
 
@@ -105,7 +106,7 @@ TEST_F(FullJobTest, AServerTooManyWaitsUntilTheJobHasBegunWhichThenTakesIt) {
   Process* late = nullptr;
   const auto one_waits = [&] {
     for (Process* server : nodes_) {
-      if (absl::StrContains(server->err(), "the job has its 2 servers: waiting")) late = server;
+      if (absl::StrContains(server->err(), "the job is full (2 servers); waiting")) late = server;
     }
     return late != nullptr;
   };
@@ -136,7 +137,7 @@ TEST_F(FullJobTest, AWorkerThatDiesJustAfterARecoveryIsReplacedByOneThatWaits) {
     return train.WaitUntil([&] { return absl::StrContains(train.err() + WorkersSaid(), text); },
                            After(kPatience));
   };
-  ASSERT_TRUE(says("another one has taken the job up after step")) << train.err();
+  ASSERT_TRUE(says("another one recovered the job at step")) << train.err();
   kill(worker, SIGKILL);
   EXPECT_TRUE(says(kWaits)) << train.err() << WorkersSaid();
   EXPECT_TRUE(says(kJoins)) << train.err() << WorkersSaid();

@@ -147,7 +147,7 @@ TEST_F(GpuJobTest, EncodesOnTheGpuAndGoesOnFromACheckpoint) {
                           "optimizer.learning_rate=0.01",
                           "comm.push_codec.int8={}",
                           "comm.push_codec.error_feedback=true"};
-  const std::string says = "which encodes gradients too";
+  const std::string says = "gradients are encoded there too";
   ASSERT_NO_FATAL_FAILURE(Train("cpu", settings + Texts{"device=CPU"}));
   ASSERT_NO_FATAL_FAILURE(TrainEmulated("gpu", settings + Texts{"device=CUDA"}, {.says = says}));
   const Losses cpu = LossesOf("cpu"), gpu = LossesOf("gpu");

@@ -89,7 +89,7 @@ TEST_F(PageTest, ShowsAJobAndWhoIsLate) {
               ContainsRegex("id=\"loss-readout\">step [0-9,]+: training [0-9.]+, validation"));
   EXPECT_EQ(Count(shown, "<th scope=\"row\">server "), 2);
   EXPECT_EQ(Count(shown, "<th scope=\"row\">worker "), 3);
-  EXPECT_THAT(shown, ContainsRegex("worker [1-5] is late: .*of its own a step"));
+  EXPECT_THAT(shown, ContainsRegex("worker [1-5] is slow: .*per step without waiting"));
   EXPECT_THAT(shown, ContainsRegex("id=\"events\"[^>]*><li>"));
   EXPECT_THAT(shown, AllOf(HasSubstr("class=\"training\""), HasSubstr("class=\"compute\""),
                            HasSubstr("class=\"wait\""), HasSubstr("class=\"link\"")));

@@ -91,7 +91,7 @@ class RecoveryTest : public TugTest {
     ASSERT_NO_FATAL_FAILURE(KillOne(train, "server", "rollback",
                                     [&] { return StepLines("rollback", "\"timeline\":2") > 0; }));
     ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
-    EXPECT_THAT(train.err(), HasSubstr("the job goes on from step"));
+    EXPECT_THAT(train.err(), HasSubstr("the job continues from step"));
   }
 };
 
@@ -121,7 +121,7 @@ TEST_F(RecoveryTest, AServerThatLeavesAJobThatWaitsForItIsReplaced) {
   ASSERT_TRUE(train.WaitUntil([&] { return new_server() != 0; }, After(kPatience)));
   EXPECT_THAT(Run({"status", Path("run")}).out(), HasSubstr("waiting for 1 server to join"));
   kill(new_server(), SIGTERM);
-  ASSERT_TRUE(says("has left; the job waits for another one in its place")) << train.err();
+  ASSERT_TRUE(says("has left; the job waits for a replacement")) << train.err();
   kill(servers[0], SIGKILL);
   ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
   EXPECT_THAT(train.err(), HasSubstr("exited with code 1: starting a replacement"));
@@ -177,7 +177,7 @@ TEST_F(RecoveryTest, AJobThatGoesBackHasWhatItsEncodingsHadLeftOut) {
   const std::string said = ExpectSameBitsAfterRollback({"comm.push_codec.top_k.density=0.1",
                                                         "comm.push_codec.min_elements=0",
                                                         "comm.push_codec.warmup_steps=0"});
-  EXPECT_THAT(said, Not(HasSubstr("begins again without")));
+  EXPECT_THAT(said, Not(HasSubstr("rolled back without")));
 }
 
 }  // namespace

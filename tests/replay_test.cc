@@ -65,7 +65,7 @@ TEST_F(ReplayTest, EndsTakesTheTimeOfTheProfileMovesItsBytesAndSaysReplay) {
   EXPECT_THAT(train.err(),
               AllOf(HasSubstr("replay of late: 103000 parameters in 3 blocks"),
                     HasSubstr("replay of late  step 10/10"), HasSubstr("samples/s"),
-                    HasSubstr("done, replay of late: 10 of 10 steps"), HasSubstr("ms a step"),
+                    HasSubstr("done, replay of late: 10 of 10 steps"), HasSubstr("ms per step"),
                     Not(HasSubstr("loss")), Not(HasSubstr("tokens")), Not(HasSubstr("next:"))));
   EXPECT_THAT(ReadText(Path("run/config.textproto")),
               AllOf(HasSubstr("compute: REPLAY"), HasSubstr("resolved_profile"),

@@ -30,7 +30,7 @@ TEST_F(RunOwnerTest, WhoResumesARunningJobIsRefusedAndChangesNothing) {
   for (int i = 0; i < 3; ++i) {
     ExpectErrorLine(
         Run(Texts{"train", job(), "--resume", Path("run")} + Set({"optimizer.learning_rate=9e-3"})),
-        {"a coordinator is running in " + Path("run"), "tug status"});
+        {"another coordinator is running in " + Path("run"), "tug status"});
     EXPECT_EQ(Config(), config);
   }
   ASSERT_NO_FATAL_FAILURE(Stop(train));

@@ -299,8 +299,7 @@ TEST_P(StrangerTest, WhatKnocksAtThePortsIsRefusedAndTheJobUnharmed) {
     RawConnection(address()).Write(BytesOf("\x16\x03\x01") + bytes(random() % 4096));
     silent.push_back(std::make_unique<RawConnection>(address()));
   }
-  ExpectNoted(coordinator(),
-              "refused 127.0.0.1: what it says is not of Tugboat's control protocol");
+  ExpectNoted(coordinator(), "refused 127.0.0.1: not the Tugboat control protocol");
   ExpectNotedByALane(absl::StrCat("it has no keys of mode ", ModeName(GetParam())));
   ExpectUnharmed();
   EXPECT_LT(coordinator().err().size(), 20'000u) << "lines stay few";

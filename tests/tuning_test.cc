@@ -94,15 +94,16 @@ TEST_F(TuningTest, SaysWhatItTriesAndWhereItSettles) {
   EXPECT_THAT(train.err(),
               AllOf(HasSubstr("comm: trial 1 of 8: partition 1 MiB, credit 4 MiB: "),
                     HasSubstr("comm: trial 8 of 8: "), HasSubstr("comm: settled on partition "),
-                    HasSubstr("than the job's own; 8 trials")));
+                    HasSubstr("than the job's settings; 8 trials")));
 }
 
 TEST_F(TuningTest, SaysThatItHadNotSettled) {
   Process& train = StartTraining("run", {"train.steps=10"});
   ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ASSERT_EQ(train.exit_code(), 0) << train.err();
-  EXPECT_THAT(train.err(), AllOf(HasSubstr("comm: tuning had not settled: trial "),
-                                 HasSubstr(" of 8 was the last")));
+  EXPECT_THAT(train.err(),
+              AllOf(HasSubstr("comm.scheduler AUTO: the job ended during tuning (trial "),
+                    HasSubstr(" of 8), so its steps")));
 }
 
 TEST_F(TuningTest, OtherSchedulersTryNothing) {

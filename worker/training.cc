@@ -332,8 +332,7 @@ absl::Status Training::BuildModel(const View& view, const std::vector<uint32_t>&
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "this worker's model differs from the coordinator's: run the same version of tug on all "
-      "hosts");
+      "this worker's model differs from the coordinator's: run the same version of tug everywhere");
 }
 
 absl::StatusOr<bool> Training::BuildExchange(const View& view) {

@@ -206,11 +206,12 @@ TEST(CpuBudget, PinsNothingUnderAQuotaOrWithoutCores) {
 
 TEST(CpuBudget, SaysThePlanInOneLine) {
   EXPECT_EQ(PlanText(Host(2), DefaultLoad(2, 1, 2), true),
-            "2 cores: 1 lane a server, 1 compute thread a worker, not pinned (5 busy threads)");
-  EXPECT_EQ(PlanText(Host(64), DefaultLoad(64, 1, 4), true),
-            "64 cores: 8 lanes a server, 13 compute threads a worker, pinned (64 busy threads)");
+            "2 cores: 1 lane per server, 1 compute thread per worker, not pinned (5 busy threads)");
+  EXPECT_EQ(
+      PlanText(Host(64), DefaultLoad(64, 1, 4), true),
+      "64 cores: 8 lanes per server, 13 compute threads per worker, pinned (64 busy threads)");
   EXPECT_EQ(PlanText(Host(64), DefaultLoad(64, 1, 4), false),
-            "64 cores: 8 lanes a server, 13 compute threads a worker, not pinned (64 busy "
+            "64 cores: 8 lanes per server, 13 compute threads per worker, not pinned (64 busy "
             "threads)");
 }
 

@@ -44,7 +44,7 @@ TEST(FileLock, SaysThatAFileSystemHasNoLocks) {
     const absl::Status status = LockError(error_number, "/lustre/run/lock");
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     const std::string message(status.message());
-    EXPECT_NE(message.find("cannot lock /lustre/run/lock: its file system has no locks"),
+    EXPECT_NE(message.find("cannot lock /lustre/run/lock: its file system does not support locks"),
               std::string::npos)
         << message;
     EXPECT_NE(message.find("-o flock"), std::string::npos) << message;

@@ -243,7 +243,8 @@ TEST(HttpServer, AnswersOnlyWhoKnowsItsSecret) {
   for (const char* path : {"/", "/5ec7e7", "/5ec7e8/", "/elsewhere"}) {
     const auto reply = client.Get(path);
     EXPECT_EQ(reply->status, 403) << path;
-    EXPECT_EQ(reply->body, "the address of this page has a secret part: tug status says it\n");
+    EXPECT_EQ(reply->body,
+              "the address of this page contains a secret: tug status shows the full address\n");
   }
 }
 

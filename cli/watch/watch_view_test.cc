@@ -64,7 +64,7 @@ TEST(WatchLines, SayOnTopWhoIsLate) {
   StatusReply status = Job(3);
   status.mutable_nodes(2)->set_step_seconds(0.9);
   const std::vector<WatchLine> lines = WatchLines(status, {}, {});
-  EXPECT_THAT(lines[2].text, HasSubstr("worker 3 is late: 800 ms of its own a step"));
+  EXPECT_THAT(lines[2].text, HasSubstr("worker 3 is slow: 800 ms per step without waiting"));
   EXPECT_EQ(lines[2].tone, WatchLine::Tone::kLate);
 }
 

@@ -33,14 +33,14 @@ TEST(ScheduleProof, FindsNothingWrongWithARing) { EXPECT_EQ(ErrorOf(Rings(5)), "
 TEST(ScheduleProof, FindsATransferThatNobodyExpects) {
   std::vector<CollectiveSchedule> family = Rings(4);
   family[2].steps.back().receives.clear();
-  EXPECT_NE(ErrorOf(family).find("rank 1 of 4 sends what nobody expects, in step"),
+  EXPECT_NE(ErrorOf(family).find("rank 1 of 4 sends a message that no rank expects, in step"),
             std::string::npos);
 }
 
 TEST(ScheduleProof, FindsATransferOfOtherParts) {
   std::vector<CollectiveSchedule> family = Rings(4);
   family[2].steps[1].receives[0].begin -= 1;
-  EXPECT_NE(ErrorOf(family).find("expects something else than is sent, in step 1"),
+  EXPECT_NE(ErrorOf(family).find("expects a different message from the one sent, in step 1"),
             std::string::npos);
 }
 
@@ -83,7 +83,7 @@ TEST(ScheduleProof, FindsADeadlock) {
   std::vector<std::vector<WriteHazard>> hazards(2);
   hazards[0] = {{0, 0, 1, 0}};
   SumTerms terms;
-  EXPECT_NE(ProveSchedules(family, hazards, Everything, terms).error.find("waits for ever"),
+  EXPECT_NE(ProveSchedules(family, hazards, Everything, terms).error.find("waits forever"),
             std::string::npos);
 }
 
@@ -98,7 +98,7 @@ TEST(ScheduleProof, FindsAWriteThatSeldomComesTooEarly) {
   SumTerms terms;
   const std::vector<std::vector<WriteHazard>> none(3);
   EXPECT_EQ(ProveSchedules(family, none, root, terms).error,
-            "rank 0 of 3 writes what a peer has yet to read, in step 2");
+            "rank 0 of 3 overwrites data that a peer has not read yet, in step 2");
   EXPECT_EQ(ProveSchedules(family, WriteHazards(family), root, terms).error, "");
 }
 
@@ -107,7 +107,7 @@ TEST(ScheduleProof, FindsAWriteThatAPeerHasYetToReadUnlessHazardsAreHeeded) {
   for (uint32_t rank = 0; rank < 4; ++rank) family.push_back(RecursiveDoublingAllReduce(rank, 4));
   SumTerms terms;
   EXPECT_EQ(ProveSchedules(family, WriteHazards(family), Everything, terms).error, "");
-  EXPECT_NE(ErrorOf(family).find("yet to read"), std::string::npos);
+  EXPECT_NE(ErrorOf(family).find("not read yet"), std::string::npos);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run
   if (file >> at.address >> pid >> at.job) return at;
   std::error_code error;
   if (fs::exists(absl::StrCat(run_dir, "/", kConfigFile), error)) {
-    return absl::NotFoundError(absl::StrCat("no coordinator is running in ", run_dir,
+    return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run_dir,
                                             ": the job has ended; continue it with --resume ",
                                             run_dir));
   }

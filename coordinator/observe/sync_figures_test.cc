@@ -36,12 +36,11 @@ TEST(SyncFigures, SayWhereStalenessIsNotCountedExactly) {
   figures.staleness.resize(255, 0);
   figures.staleness[0] = figures.staleness[254] = 1;
   EXPECT_EQ(SyncText(sync, figures),
-            "sync: asp: 2 updates of segments, staleness 127.00 on average, 254 at most");
+            "sync: asp: 2 segment updates, staleness: mean 127.00, maximum 254");
   figures.staleness.back() = 0;
   figures.staleness.push_back(1);
   EXPECT_EQ(SyncText(sync, figures),
-            "sync: asp: 2 updates of segments, staleness at least 127.50 on average, 255 or more "
-            "at most");
+            "sync: asp: 2 segment updates, staleness: mean at least 127.50, maximum 255 or more");
 }
 
 TEST(SyncFigures, AreToldByPolicy) {
@@ -51,11 +50,11 @@ TEST(SyncFigures, AreToldByPolicy) {
   sync.set_policy(SyncConfig::SSP);
   sync.set_staleness(4);
   EXPECT_EQ(SyncText(sync, figures),
-            "sync: ssp(4): 6,000 updates of segments, staleness 0.58 on average, 3 at most");
+            "sync: ssp(4): 6,000 segment updates, staleness: mean 0.58, maximum 3");
   sync.set_policy(SyncConfig::BACKUP);
   sync.set_backups(1);
   EXPECT_EQ(SyncText(sync, figures),
-            "sync: backup(1): 6,000 updates of segments, 3 messages with pushes came too late");
+            "sync: backup(1): 6,000 segment updates, 3 late pushes dropped");
 }
 
 }  // namespace

@@ -91,9 +91,10 @@ TEST(LateTexts, NameWhoIsBehindSlowAndAwaited) {
   status.mutable_nodes(3)->set_clock(117);
   status.mutable_nodes(3)->set_step_seconds(0.9);
   At(status, 0, NodeActivity::WAITING_FOR_SUM, 0.8).add_late(2);
-  EXPECT_THAT(LateTexts(status),
-              ElementsAre("worker 4 is late: step 118, others 120; 800 ms of its own a step, "
-                          "others 400 ms; server 1 waits 0.8 s for its push of h.1"));
+  EXPECT_THAT(
+      LateTexts(status),
+      ElementsAre("worker 4 is slow: step 118, others at 120; 800 ms per step without waiting, "
+                  "median of the others 400 ms; server 1 has waited 0.8 s for its push of h.1"));
   status.set_phase(DONE);
   EXPECT_THAT(LateTexts(status), IsEmpty());
 }
@@ -109,7 +110,7 @@ TEST(LateTexts, WhoMayHaveTakenStepsSinceItWasHeardIsNotBehind) {
   worker.set_seconds_since_heartbeat(0.5);
   EXPECT_THAT(LateTexts(status), IsEmpty());
   worker.set_seconds_since_heartbeat(0.3);
-  EXPECT_THAT(LateTexts(status), ElementsAre("worker 4 is late: step 111, others 120"));
+  EXPECT_THAT(LateTexts(status), ElementsAre("worker 4 is slow: step 111, others at 120"));
 }
 
 TEST(LateTexts, WaitingIsNotBeingLate) {
@@ -122,7 +123,7 @@ TEST(LateTexts, WaitingIsNotBeingLate) {
 TEST(LateTexts, NameWhoIsSilent) {
   StatusReply status = Job();
   status.mutable_nodes(0)->set_seconds_since_heartbeat(2.3);
-  EXPECT_THAT(LateTexts(status), ElementsAre("server 1 is silent: not heard of for 2.3 s"));
+  EXPECT_THAT(LateTexts(status), ElementsAre("server 1: no heartbeat for 2.3 s"));
 }
 
 TEST(MeanStaleness, IsThatOfAllUpdates) {

@@ -22,18 +22,19 @@ TEST(ReportedResiduals, SaysOnceWhatGoesWithAWorker) {
   residuals.Add(3, Report(2, 9));
   residuals.Add(3, Report(3, 1));
   residuals.Add(3, Report(3, 16));
-  EXPECT_EQ(residuals.Take(3, {}), "what pushes of virtual workers 2, 3 had left out: norm 5");
+  EXPECT_EQ(residuals.Take(3, {}), "error-feedback residuals of virtual workers 2, 3 (norm 5)");
   EXPECT_EQ(residuals.Take(3, {}), "");
-  EXPECT_EQ(residuals.Take(2, {}), "what pushes of virtual worker 0 had left out: norm 2");
+  EXPECT_EQ(residuals.Take(2, {}), "error-feedback residuals of virtual worker 0 (norm 2)");
 }
 
 TEST(ReportedResiduals, KeepsThoseOfVirtualWorkersThatStay) {
   ReportedResiduals residuals;
   for (uint32_t v = 0; v < 3; ++v) residuals.Add(2, Report(v, 1e-4));
   const std::vector<uint32_t> owners = {2, 5, 2};
-  EXPECT_EQ(residuals.Take(2, owners), "what pushes of virtual worker 1 had left out: norm 0.01");
+  EXPECT_EQ(residuals.Take(2, owners), "error-feedback residuals of virtual worker 1 (norm 0.01)");
   residuals.Add(5, Report(1, 1));
-  EXPECT_EQ(residuals.Take(2, {}), "what pushes of virtual workers 0, 2 had left out: norm 0.0141");
+  EXPECT_EQ(residuals.Take(2, {}),
+            "error-feedback residuals of virtual workers 0, 2 (norm 0.0141)");
 }
 
 TEST(ReportedResiduals, SaysWhatOfAnybodyACheckpointLacks) {
@@ -41,7 +42,7 @@ TEST(ReportedResiduals, SaysWhatOfAnybodyACheckpointLacks) {
   for (uint32_t v = 0; v < 3; ++v) residuals.Add(2 + v, Report(v, 4));
   const std::vector<uint32_t> restored = {1, 7};
   EXPECT_EQ(residuals.TakeAllBut(restored),
-            "what pushes of virtual workers 0, 2 had left out: norm 2.83");
+            "error-feedback residuals of virtual workers 0, 2 (norm 2.83)");
   EXPECT_EQ(residuals.TakeAllBut(restored), "");
 }
 

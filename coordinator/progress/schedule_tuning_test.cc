@@ -71,7 +71,8 @@ TEST_F(TuningTest, MeasuresTheJobsOwnScheduleFirstOnceItIsWarm) {
   EXPECT_EQ(trial.step, 4u);
   EXPECT_EQ(trial.trial.point, (SchedulePoint{128 * kKiB, 512 * kKiB}));
   EXPECT_NEAR(trial.trial.seconds, 0.2, 1e-9);
-  EXPECT_EQ(TuningText(trial), "trial 1 of 6: partition 128 KiB, credit 512 KiB: 200.0 ms a step");
+  EXPECT_EQ(TuningText(trial),
+            "trial 1 of 6: partition 128 KiB, credit 512 KiB: 200.0 ms per step");
   ASSERT_TRUE(tuning_->for_servers().has_value());
   EXPECT_EQ(tuning_->for_servers()->number(), 1u);
   EXPECT_EQ(tuning_->for_servers()->pull_credit_bytes(), tuning_->for_servers()->credit_bytes());
@@ -119,7 +120,8 @@ TEST_F(TuningTest, SettlesStaysAndStartsAgainAfterDrift) {
   EXPECT_EQ(Taken<TrialMetrics>().size(), 6u);
   const SettledMetrics settled = Taken<SettledMetrics>().front();
   EXPECT_EQ(TuningText(settled).substr(0, 21), "settled on partition ");
-  EXPECT_NE(TuningText(settled).find("no slower than the job's own; 6 trials"), std::string::npos)
+  EXPECT_NE(TuningText(settled).find("no slower than the job's settings; 6 trials"),
+            std::string::npos)
       << TuningText(settled);
   const uint32_t number = Number();
   for (int step = 0; step < 50; ++step) Step(0.2);
@@ -129,7 +131,7 @@ TEST_F(TuningTest, SettlesStaysAndStartsAgainAfterDrift) {
     ASSERT_LT(steps_, 200u);
   }
   EXPECT_EQ(TuningText(Taken<DriftMetrics>().front()),
-            "steps take 300.0 ms in place of 200.0 ms: tuning again");
+            "step time changed from 200.0 ms to 300.0 ms: tuning again");
   while (Taken<SettledMetrics>().size() < 2) {
     Step(0.3);
     ASSERT_LT(steps_, 300u);

@@ -263,7 +263,7 @@ TEST(ConnectionGate, RefusesWhatIsNoControlCall) {
         open.push_back(fd);
       }
     }
-    EXPECT_TRUE(service.WaitForLine("refused 127.0.0.1: what it says is not of Tugboat's"));
+    EXPECT_TRUE(service.WaitForLine("refused 127.0.0.1: not the Tugboat control protocol"));
     // More silent connections than may wait.
     for (size_t i = 0; i < ConnectionGate::kMostWaiting + 50; ++i)
       open.push_back(ConnectTo(service));

@@ -271,8 +271,9 @@ class ControlService::Handlers final : public Control::Service {
     const grpc::Status answer = Answer(*context, reply, &Coordinator::OnRegister, *request);
     // An old peer, from before calls carried their version.
     if (!answer.ok() && request->protocol_version() != kControlVersion) {
-      door_.Refused(*context, absl::StrCat("it uses control protocol ", request->protocol_version(),
-                                           ", the coordinator ", kControlVersion));
+      door_.Refused(*context,
+                    absl::StrCat("it speaks control protocol ", request->protocol_version(),
+                                 ", the coordinator ", kControlVersion));
     }
     return answer;
   }

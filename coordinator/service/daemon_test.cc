@@ -373,7 +373,7 @@ TEST_F(DaemonTest, RefusesToResumeAnotherModelAndTouchesNothing) {
   options_.resume = run_dir_;
   options_.run_dir = "";
   EXPECT_THAT(std::string(Run().message()),
-              HasSubstr("model.width is 16 there and 32 in this job"));
+              HasSubstr("model.width is 16 in the checkpoint but 32 in this job"));
   EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 6u);
 }
 

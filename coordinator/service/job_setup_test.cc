@@ -204,10 +204,10 @@ TEST_F(JobSetupTest, AJobThatGoesOnSaysWhatItsCheckpointLacksOfWhatPushesLeftOut
   const auto job = SetUp("second", with, *from);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_THAT(job->data_notice,
-              HasSubstr("has nothing of what pushes of virtual workers 0, 1 had left out"));
+              HasSubstr("has no error-feedback residuals of virtual workers 0, 1"));
   const auto another = SetUp("third", without, *from);
   ASSERT_TRUE(another.ok()) << another.status();
-  EXPECT_THAT(another->data_notice, Not(HasSubstr("left out")));
+  EXPECT_THAT(another->data_notice, Not(HasSubstr("residuals")));
 }
 
 TEST_F(JobSetupTest, ARunThatIsNotResumedKeepsItsTokensAndConfiguration) {
@@ -224,11 +224,12 @@ TEST_F(JobSetupTest, ARunThatIsNotResumedKeepsItsTokensAndConfiguration) {
     EXPECT_FALSE(fs::exists(Path("run/data/tokens.bin.tmp")));
     return std::string(status.message());
   };
-  EXPECT_THAT(refusal({"data.path=" + Path("other.txt")}), HasSubstr("data.path must name"));
-  EXPECT_THAT(refusal({"data.tokenizer=CHARACTER"}), HasSubstr("data.tokenizer is BYTE there"));
+  EXPECT_THAT(refusal({"data.path=" + Path("other.txt")}), HasSubstr("set data.path to the same"));
+  EXPECT_THAT(refusal({"data.tokenizer=CHARACTER"}),
+              HasSubstr("data.tokenizer is BYTE in the checkpoint"));
   EXPECT_THAT(refusal({"data.path=" + Path("gone.txt")}), HasSubstr("gone.txt"));
   Write("text.txt", Repeated("in the beginning was the word. ") + "more");
-  EXPECT_THAT(refusal({}), HasSubstr("data.path must name"));
+  EXPECT_THAT(refusal({}), HasSubstr("set data.path to the same"));
   Write("text.txt", Repeated("in the beginning was the word. "));
   const auto resumed = SetUp("run", {}, *from);
   EXPECT_TRUE(resumed.ok()) << resumed.status();
@@ -277,7 +278,7 @@ TEST_F(JobSetupTest, LabelsThatNoMessageHoldsAreRefused) {
   Write("text.txt", text);
   EXPECT_THAT(ErrorOf({"model.family=ENCODER"}),
               AllOf(HasSubstr("the 60000 labels of " + Path("text.txt")), HasSubstr("12582912"),
-                    HasSubstr("give shorter or fewer labels")));
+                    HasSubstr("use fewer or shorter labels")));
 }
 
 TEST_F(JobSetupTest, AReplayHasTheProfileScaledAndABatchForEachVirtualWorker) {

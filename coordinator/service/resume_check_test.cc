@@ -59,33 +59,34 @@ TEST_F(ResumeCheckTest, ListsChangedSettings) {
 TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {
   config_.mutable_model()->set_width(256);
   config_.set_seed(8);
-  EXPECT_EQ(
-      Refusal(),
-      "cannot resume from run/step-25: model.width is 128 there and 256 in this job; give --set "
-      "model.width=128, or start a new run without --resume");
+  EXPECT_EQ(Refusal(),
+            "cannot resume from run/step-25: model.width is 128 in the checkpoint but 256 in this "
+            "job; pass --set model.width=128, or start a new run without --resume");
 }
 
 TEST_F(ResumeCheckTest, RefusesAPolicyByWhichVersionsCountSomethingElse) {
   config_.mutable_sync()->set_policy(SyncConfig::BACKUP);
   EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
   config_.mutable_sync()->set_policy(SyncConfig::ASP);
-  EXPECT_THAT(Refusal(), HasSubstr("sync.policy is BSP there and ASP in this job"));
+  EXPECT_THAT(Refusal(), HasSubstr("sync.policy is BSP in the checkpoint but ASP in this job"));
   manifest_.mutable_config()->mutable_sync()->set_policy(SyncConfig::SSP);
   EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
   config_.mutable_comm()->set_segment_elements(4096);
-  EXPECT_THAT(Refusal(), HasSubstr("comm.segment_elements is 262144 there and 4096 in this job"));
+  EXPECT_THAT(Refusal(),
+              HasSubstr("comm.segment_elements is 262144 in the checkpoint but 4096 in this job"));
 }
 
 TEST_F(ResumeCheckTest, RefusesStateOfAnotherOptimizer) {
   config_.mutable_sync()->set_local_steps(16);
-  EXPECT_THAT(Refusal(), HasSubstr("sync.local_steps is 1 there and 16 in this job"));
+  EXPECT_THAT(Refusal(), HasSubstr("sync.local_steps is 1 in the checkpoint but 16 in this job"));
   config_.mutable_optimizer()->set_algorithm(OptimizerConfig::SGD);
-  EXPECT_THAT(Refusal(), HasSubstr("optimizer.algorithm is ADAMW there and SGD in this job"));
+  EXPECT_THAT(Refusal(),
+              HasSubstr("optimizer.algorithm is ADAMW in the checkpoint but SGD in this job"));
 }
 
 TEST_F(ResumeCheckTest, RefusesAnotherText) {
   config_.mutable_data()->set_resolved_fingerprint(100);
-  EXPECT_THAT(Refusal(), HasSubstr("data.path must name the same"));
+  EXPECT_THAT(Refusal(), HasSubstr("set data.path to the same"));
 }
 
 TEST_F(ResumeCheckTest, ComparesSettingsBeforeTheTextIsRead) {
@@ -93,8 +94,9 @@ TEST_F(ResumeCheckTest, ComparesSettingsBeforeTheTextIsRead) {
   unresolved.mutable_data()->clear_resolved_fingerprint();
   EXPECT_TRUE(CheckResumedSettings(manifest_, "run/step-25", unresolved).ok());
   unresolved.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
-  EXPECT_THAT(std::string(CheckResumedSettings(manifest_, "run/step-25", unresolved).message()),
-              HasSubstr("data.tokenizer is BYTE there and CHARACTER in this job; give --set "));
+  EXPECT_THAT(
+      std::string(CheckResumedSettings(manifest_, "run/step-25", unresolved).message()),
+      HasSubstr("data.tokenizer is BYTE in the checkpoint but CHARACTER in this job; pass --set "));
 }
 
 TEST_F(ResumeCheckTest, RefusesOtherVirtualWorkersBatchSeedOrLayout) {
@@ -105,12 +107,12 @@ TEST_F(ResumeCheckTest, RefusesOtherVirtualWorkersBatchSeedOrLayout) {
   EXPECT_THAT(Refusal(), HasSubstr("train.global_batch"));
   *config_.mutable_train() = manifest_.config().train();
   blocks_.add_blocks();
-  EXPECT_THAT(Refusal(), HasSubstr("laid out"));
+  EXPECT_THAT(Refusal(), HasSubstr("parameter layout"));
 }
 
 TEST_F(ResumeCheckTest, TellsAReplayFromATrainingAndNamesWhatMakesItsBlocks) {
   config_.set_compute(JobConfig::REPLAY);
-  EXPECT_THAT(Refusal(), HasSubstr("compute is CPU there and REPLAY in this job"));
+  EXPECT_THAT(Refusal(), HasSubstr("compute is CPU in the checkpoint but REPLAY in this job"));
   manifest_.mutable_config()->set_compute(JobConfig::REPLAY);
   blocks_.add_blocks();
   EXPECT_THAT(Refusal(), HasSubstr("the same replay.profile and replay.size_scale"));
@@ -126,8 +128,8 @@ TEST_F(ResumeCheckTest, SaysThatNoStepIsLeft) {
   const absl::Status status = CheckResume(manifest_, "run/step-25", config_, blocks_);
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("run/step-25 has all 25 steps of train.steps: the job is done; to train "
-                        "on, raise it with --set train.steps=50"));
+              HasSubstr("run/step-25 has all 25 steps of train.steps: the job is complete; to "
+                        "continue training, raise it with --set train.steps=50"));
 }
 
 }  // namespace

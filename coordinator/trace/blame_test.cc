@@ -65,17 +65,18 @@ TEST(Blame, OfAWorkerIsOnlyWhatItDid) {
   EXPECT_EQ(blame.workers[0].who, "worker 2");
   EXPECT_NEAR(blame.workers[0].part, 20.0 / 150, 1e-12);
   EXPECT_THAT(BlameLines(BlameOf({Path(4, 0, 0, 80)})).back(),
-              "worker with the largest part, of 1: none; not explained: 100.0%");
+              "worker with the largest part, in 1 steps: none; not explained: 100.0%");
 }
 
 TEST(Blame, IsThreeLines) {
   EXPECT_THAT(
       BlameLines(BlameOf({Path(4, 40, 50, 10), Path(5, 80, 20, 0)})),
-      ElementsAre("critical path of 2 steps, 100.0 ms each: worker 2 backward 60%, link worker 2 "
-                  "to server 1 (push) 35%, worker 3 unexplained 5%",
-                  "largest part of a step, of 2: worker 2 backward in 1, link worker 2 to server 1 "
-                  "(push) in 1",
-                  "worker with the largest part, of 2: worker 2 in 2; not explained: 5.0%"));
+      ElementsAre(
+          "critical path of 2 steps, 100.0 ms each: worker 2 backward 60%, link worker 2 "
+          "to server 1 (push) 35%, worker 3 unexplained 5%",
+          "largest part of a step, in 2 steps: worker 2 backward in 1, link worker 2 to server 1 "
+          "(push) in 1",
+          "worker with the largest part, in 2 steps: worker 2 in 2; not explained: 5.0%"));
   EXPECT_THAT(BlameLines(BlameOf({})), IsEmpty());
 }
 

@@ -190,7 +190,7 @@ TEST_F(JobMemberTest, AFailureOfTheJobEndsEveryWait) {
 TEST_F(JobMemberTest, AStopBeforeTheStartLeavesNothingToDo) {
   coordinator_.Answer(Ended(DONE));
   EXPECT_THAT(std::string(member_->WaitForView().status().message()),
-              HasSubstr("stopped before it began"));
+              HasSubstr("stopped before it started"));
   EXPECT_FALSE(member_->WaitForGo().ok());
   EXPECT_FALSE(*member_->BeginStep(0));
 }

@@ -26,7 +26,7 @@ TEST(TugC, SaysThatTheAddressIsNone) {
   // The context only holds the error message.
   uint32_t block = 0;
   EXPECT_EQ(tug_declare(context, "a", 1, 0, 0, 0, &block), TUG_REFUSED);
-  EXPECT_THAT(tug_last_error(context), HasSubstr("tug_init has failed"));
+  EXPECT_THAT(tug_last_error(context), HasSubstr("tug_init failed"));
   EXPECT_EQ(tug_shutdown(context), TUG_REFUSED);
   tug_free(context);
 }
@@ -48,7 +48,7 @@ TEST(TugC, KeepsTheMessagesOfThreadsApart) {
   std::thread other([&] {
     EXPECT_STREQ(tug_last_error(context), "");
     EXPECT_EQ(tug_start(context), TUG_REFUSED);
-    EXPECT_THAT(tug_last_error(context), HasSubstr("tug_init has failed"));
+    EXPECT_THAT(tug_last_error(context), HasSubstr("tug_init failed"));
   });
   other.join();
   EXPECT_THAT(mine, HasSubstr("coordinator is NULL"));

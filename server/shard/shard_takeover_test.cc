@@ -162,7 +162,7 @@ TEST_F(TakeoverTest, ALaneThatHasNothingCanCopyAndNotOwn) {
   Shard owns = Next(kLane, kLane, kOtherLane);
   const absl::Status refused = owns.TakeFrom(nullptr, now_);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("is to own segment 0"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("was assigned segment 0"));
 }
 
 TEST_F(TakeoverTest, WithBackupWorkersSegmentsStayWhereTheyAre) {

@@ -44,22 +44,21 @@ void Told::CheckNumber(const std::string& text, const std::string& phrase) {
 }
 
 void Told::OnNotice(const std::string& text) {
-  CheckNumber(text, "the job goes back to step ");
-  if (absl::StrContains(text, "all steps are in the checkpoint") && !stopped_ &&
-      saved_ < job_steps_) {
+  CheckNumber(text, "the job rolls back to step ");
+  if (absl::StrContains(text, "the checkpoint has all steps") && !stopped_ && saved_ < job_steps_) {
     violation_(absl::StrCat("the user is told \"", text, "\", but the last checkpoint is of step ",
                             saved_));
   }
 }
 
 void Told::OnTimeline(uint64_t version) {
-  CheckNumber(absl::StrCat("the job goes on from step ", version), "goes on from step ");
+  CheckNumber(absl::StrCat("the job continues from step ", version), "continues from step ");
 }
 
 void Told::OnStopAnswer(const std::string& text) {
   stopped_ = true;
   CheckNumber(text, "with the checkpoint of step ");
-  const bool nothing = absl::StrContains(text, "without a checkpoint of its own");
+  const bool nothing = absl::StrContains(text, "without a new checkpoint");
   promised_ = nothing ? start_ : NumberAfter(text, "with the checkpoint of step ");
   maybe_later_ = absl::StrContains(text, kLater);
 }

@@ -31,10 +31,10 @@ class ToldTest : public ::testing::Test {
 
 TEST_F(ToldTest, HasNothingAgainstWhatIsSo) {
   told_.OnCommitted(5);
-  told_.OnNotice("server 3 was lost; the job goes back to step 5, or a later checkpoint");
+  told_.OnNotice("server 3 was lost; the job rolls back to step 5 (or a later checkpoint)");
   told_.OnTimeline(5);
   told_.OnCommitted(6);
-  told_.OnNotice("server 3 was lost; the job goes back to step 5, or a later checkpoint");
+  told_.OnNotice("server 3 was lost; the job rolls back to step 5 (or a later checkpoint)");
   told_.OnCommitted(5);
   told_.OnStopAnswer("the job ends now, with the checkpoint of step 5");
   told_.OnDone(Done(5, 5));
@@ -43,9 +43,9 @@ TEST_F(ToldTest, HasNothingAgainstWhatIsSo) {
 
 TEST_F(ToldTest, FindsNoticesAndTimelinesThatNameAnotherCheckpoint) {
   told_.OnCommitted(5);
-  told_.OnNotice("the job goes back to step 10, or a later checkpoint");
+  told_.OnNotice("the job rolls back to step 10 (or a later checkpoint)");
   told_.OnTimeline(0);
-  told_.OnNotice("all steps are in the checkpoint: only the last evaluation is missing");
+  told_.OnNotice("the checkpoint has all steps: only the last evaluation is missing");
   told_.OnFailure("lost; resume with: tug train --resume run (step 10)");
   told_.OnFailure("lost; no checkpoint was written yet: start the job again");
   EXPECT_EQ(untrue_.size(), 5u);
@@ -66,7 +66,7 @@ TEST_F(ToldTest, FindsAnEndThatNobodyAskedFor) {
 }
 
 TEST_F(ToldTest, FindsAPromiseThatWasNotKept) {
-  told_.OnStopAnswer("the job ends now, without a checkpoint of its own");
+  told_.OnStopAnswer("the job ends now, without a new checkpoint");
   told_.OnCommitted(5);
   told_.OnDone(Done(5, 5));
   EXPECT_THAT(untrue_, ElementsAre(HasSubstr("promised the checkpoint of step 0")));
@@ -82,7 +82,7 @@ TEST_F(ToldTest, FindsABestEvaluationOfAStepThatIsGone) {
 
 TEST_F(ToldTest, AStopMayLeaveOpenWhatIsBeingWritten) {
   told_.OnStopAnswer(
-      "the job ends now, without a checkpoint of its own, or with a later checkpoint that is being "
+      "the job ends now, without a new checkpoint, or with a later checkpoint that is being "
       "written");
   told_.OnCommitted(2);
   told_.OnDone(Done(2, 2));

@@ -110,7 +110,7 @@ TEST_F(RestoreResidualsTest, GoesOnWithoutAndSaysSoIfTheCodecKeepsOtherThings) {
     const auto restored = Read(folder, segment_elements);
     ASSERT_TRUE(restored.ok()) << restored.status();
     EXPECT_TRUE(restored->residuals.empty());
-    EXPECT_THAT(restored->notice, HasSubstr("virtual worker 3 goes on without"));
+    EXPECT_THAT(restored->notice, HasSubstr("virtual worker 3 continues without"));
   }
 }
 
