@@ -377,8 +377,7 @@ constexpr ValidityRule kValidityRules[] = {
      "the server next to a worker has all segments in one lane; remove cluster.lanes_per_server"},
     {"cluster.spare_servers", "exchange",
      [](const JobConfig& c) { return AllReduces(c) && c.cluster().spare_servers() > 0; },
-     "an all-reduce job ends when a rank is lost; remove cluster.spare_servers, and resume it "
-     "then"},
+     "an all-reduce job ends when a rank is lost (then resume it); remove cluster.spare_servers"},
     {"sync.policy", "exchange",
      [](const JobConfig& c) { return AllReduces(c) && !PlainlySummed(c); },
      "all-reduce waits for all workers; set sync.policy to BSP, or exchange to PUSH_PULL"},

@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::TakeUp(
   if (extent.records == 0) return Damaged(path, "it ends before its first record");
   if (size_bytes > extent.bytes) {
     if (::ftruncate(fd.get(), static_cast<off_t>(extent.bytes)) != 0 || ::fsync(fd.get()) != 0) {
-      return FileError(errno, "cut off the end of", path);
+      return FileError(errno, "truncate", path);
     }
   }
   return std::unique_ptr<FileJournal>(

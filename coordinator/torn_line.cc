@@ -21,7 +21,7 @@ absl::Status CutTornLine(const std::string& path) {
   if (!file.eof()) return FileError(errno == 0 ? EIO : errno, "read", path);
   const uint64_t size_bytes = std::filesystem::file_size(path, error);
   if (!error && size_bytes > whole_bytes) std::filesystem::resize_file(path, whole_bytes, error);
-  if (error) return FileError(error.value(), "cut off the end of", path);
+  if (error) return FileError(error.value(), "truncate", path);
   return absl::OkStatus();
 }
 

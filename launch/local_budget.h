@@ -18,7 +18,7 @@ namespace tug {
 // cores than the job has busy threads.
 void FitToMachine(const CpuBudget& host, const ClusterConfig& cluster, LocalJob& job);
 
-// "2 cores: 1 lane a server, 1 compute thread a worker, not pinned (5 busy threads)".
+// "2 cores: 1 lane per server, 1 compute thread per worker, not pinned (5 busy threads)".
 std::string LocalPlanText(const CpuBudget& host, const ClusterConfig& cluster);
 
 }  // namespace tug

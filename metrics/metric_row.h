@@ -5,8 +5,8 @@
 // Metrics that a process exports to Prometheus, as tables: a metric is one row of a table
 // (process_metrics.h, worker_metrics.h, server_metrics.h, coordinator_metrics.h):
 //
-//   {"tug_push_bytes_total", MetricType::kCounter, "bytes", "", "Payloads pushed, repeats
-//   included",
+//   {"tug_push_bytes_total", MetricType::kCounter, "bytes", "",
+//    "Payload bytes pushed, including resent ones",
 //    Field<&WorkerFigures::pushed_bytes>},
 //
 // To add a metric, add a row, the figure it reads if that is new, and a line of docs/metrics.md

@@ -98,7 +98,7 @@ struct WorkerCores {
 };
 WorkerCores PlanWorker(const CpuBudget& own, int compute_threads);
 
-// "8 cores: 1 lane a server, 6 compute threads a worker, pinned (8 busy threads)"
+// "8 cores: 1 lane per server, 6 compute threads per worker, pinned (8 busy threads)"
 std::string PlanText(const CpuBudget& host, const HostLoad& load, bool pin_threads);
 
 }  // namespace tug

@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::CreateInFile(const s
                                                                          size_t size_bytes) {
   std::string path = folder + "/tugboat-XXXXXX";
   FileDescriptor fd(mkostemp(path.data(), O_CLOEXEC));
-  if (!fd.valid()) return FileError(errno, "make a file in", folder);
+  if (!fd.valid()) return FileError(errno, "create a file in", folder);
   unlink(path.c_str());
   // In a sparse file, touching a page without disk space would kill the process (SIGBUS).
   const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(size_bytes));

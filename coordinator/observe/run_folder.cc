@@ -56,7 +56,7 @@ absl::StatusOr<NewFolder> UseNamedFolder(const std::string& wanted) {
   RETURN_IF_ERROR(CheckHoldsNoRun(folder.path, wanted));
   std::error_code error;
   folder.made = fs::create_directories(folder.path, error);
-  if (error) return FileError(error.value(), "make the run folder", folder.path);
+  if (error) return FileError(error.value(), "create the run folder", folder.path);
   return folder;
 }
 
@@ -65,12 +65,12 @@ absl::StatusOr<NewFolder> MakeNumberedFolder(const std::string& name) {
   const std::string runs = AbsolutePath("runs");
   RETURN_IF_ERROR(CheckUtf8(kRunFolder, absl::StrCat(runs, "/", name)));
   fs::create_directories(runs, error);
-  if (error) return FileError(error.value(), "make the folder", runs);
+  if (error) return FileError(error.value(), "create the folder", runs);
   for (int n = 1;; ++n) {
     const std::string path = absl::StrCat(runs, "/", name, "-", n);
     // create_directory returns false if it exists: two jobs that start together get two folders.
     if (fs::create_directory(path, error)) return NewFolder{.path = path, .made = true};
-    if (error) return FileError(error.value(), "make the run folder", path);
+    if (error) return FileError(error.value(), "create the run folder", path);
   }
 }
 

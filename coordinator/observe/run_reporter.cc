@@ -121,7 +121,7 @@ void RunReporter::OnTrace(const JobTrace& trace) {
                     " spans are missing: trace fewer steps (--trace-steps A..B)");
   }
   if (!trace.silent.empty()) {
-    absl::StrAppend(&trace_text_, "; incomplete: spans are missing of ",
+    absl::StrAppend(&trace_text_, "; incomplete: spans are missing from ",
                     absl::StrJoin(trace.silent, ", "));
   }
   absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");

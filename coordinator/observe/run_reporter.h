@@ -136,8 +136,8 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model);
 // How a job of `job_steps` steps ended: "done", "stopped" or "stopped early". REQUIRES: it is done.
 std::string EndReason(const StatusReply& status, uint64_t job_steps);
 
-// "compute 312 ms and exposed communication 41 ms per step, overlap 0.87 a step": means over
-// workers and steps.
+// "compute 312 ms and exposed communication 41 ms per step, overlap 0.87": means over workers
+// and steps.
 std::string TraceText(const std::vector<StepFigures>& figures);
 
 // Path relative to the current folder if it is inside, else unchanged.

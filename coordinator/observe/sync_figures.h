@@ -27,9 +27,9 @@ struct SyncFigures {
 
 SyncFigures SyncFiguresOf(const StatusReply& status);
 
-// "sync: ssp(4): 12,000 updates of segments, staleness 1.42 on average, 7 at most", or "at least
-// 31.20 on average, 255 or more at most" if some are not counted exactly; for BACKUP "sync:
-// backup(1): 12,000 updates of segments, 31 messages with pushes came too late". Empty for BSP.
+// "sync: ssp(4): 12,000 segment updates, staleness: mean 1.42, maximum 7", or "mean at
+// least 31.20, maximum 255 or more" if some are not counted exactly; for BACKUP "sync: backup(1):
+// 12,000 segment updates, 31 late pushes dropped". Empty for BSP.
 std::string SyncText(const SyncConfig& config, const SyncFigures& figures);
 
 }  // namespace tug

@@ -20,8 +20,8 @@ class ReportedResiduals {
   void Add(uint32_t node_id, const StepReport& report);
 
   // Forgets the residuals that `node_id` reported for virtual workers it no longer owns (`owners`:
-  // by virtual worker). Returns "what pushes of virtual workers 2, 3 had left out: norm 0.0123", or
-  // "" if there were none.
+  // by virtual worker). Returns "error-feedback residuals of virtual workers 2, 3 (norm 0.0123)",
+  // or "" if there were none.
   std::string Take(uint32_t node_id, std::span<const uint32_t> owners);
   // Forgets all residuals except those of `virtual_workers`; returns as Take.
   std::string TakeAllBut(std::span<const uint32_t> virtual_workers);

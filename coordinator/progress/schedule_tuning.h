@@ -100,9 +100,9 @@ class ScheduleTuning {
   std::vector<TuningEvent> events_;
 };
 
-// For display: "trial 3 of 20: partition 1 MiB, credit 8 MiB: 213.4 ms a step (expected 209.0)";
-// "settled on partition 1 MiB, credit 8 MiB: 213.4 ms a step, 12% faster than the job's own; 20
-// trials"; "steps take 310.2 ms in place of 213.4 ms: tuning again".
+// For display: "trial 3 of 20: partition 1 MiB, credit 8 MiB: 213.4 ms per step (expected 209.0)";
+// "settled on partition 1 MiB, credit 8 MiB: 213.4 ms per step, 12% faster than the job's settings;
+// 20 trials"; "step time changed from 213.4 ms to 310.2 ms: tuning again".
 std::string TuningText(const TrialMetrics& metrics);
 std::string TuningText(const SettledMetrics& metrics);
 std::string TuningText(const DriftMetrics& metrics);
