@@ -271,6 +271,20 @@ class Worker {
   float gradient_[2000] = {};
 };
 
+void ExpectRefusalsBeforeStart(Worker& worker) {
+  tug_context* const tug = worker.tug_;
+  tug_ticket ticket = 0;
+  uint32_t number = 0;
+  uint64_t step = 0;
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "first", 1, 0, 0, 0, &number),
+                "'first' is already declared");
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 1, 0, 0, 8, &number), "flags");
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 0, 0, 0, 0, &number), "no elements");
+  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 1, 0, 0, 0, nullptr), "block is NULL");
+  worker.Expect(TUG_REFUSED, tug_pull(tug, 0, worker.weights_, &ticket), "not started");
+  worker.Expect(TUG_REFUSED, tug_begin_step(tug, &step), "not started");
+}
+
 TEST_F(CApiTest, WrongCallsSayWhatIsWrongAndChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(StartJob({"cluster.workers=1", "train.steps=2"}));
   Worker worker(address());
@@ -280,13 +294,7 @@ TEST_F(CApiTest, WrongCallsSayWhatIsWrongAndChangeNothing) {
   uint64_t step = 0;
   EXPECT_EQ(worker.first_, 0u);
   EXPECT_EQ(worker.second_, 1u);
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "first", 1, 0, 0, 0, &number),
-                "'first' is already declared");
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 1, 0, 0, 8, &number), "flags");
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 0, 0, 0, 0, &number), "no elements");
-  worker.Expect(TUG_INVALID_ARGUMENT, tug_declare(tug, "x", 1, 0, 0, 0, nullptr), "block is NULL");
-  worker.Expect(TUG_REFUSED, tug_pull(tug, 0, worker.weights_, &ticket), "not started");
-  worker.Expect(TUG_REFUSED, tug_begin_step(tug, &step), "not started");
+  ExpectRefusalsBeforeStart(worker);
 
   ASSERT_EQ(tug_start(tug), TUG_OK) << tug_last_error(tug);
   worker.Expect(TUG_REFUSED, tug_start(tug), "already started");

@@ -158,66 +158,70 @@ TEST_F(AnswerQueueTest, IgnoresNumbersThatItHasNotGiven) {
   EXPECT_TRUE(queue_.Received(kWorker, number));
 }
 
+// One run under the policy `scheduler`.
+void RunWithLosses(CommConfig::Scheduler scheduler, uint32_t seed) {
+  std::mt19937 random(seed);
+  AnswerQueue::Options options = Options(30 + random() % 100);
+  options.scheduler = scheduler;
+  AnswerQueue queue(options);
+  absl::Time now = absl::UnixEpoch();
+  uint64_t largest = 0;
+  std::set<uint32_t> open;  // first segments that the worker still misses
+  std::vector<std::pair<uint32_t, uint64_t>> on_the_way;
+  std::vector<uint64_t> words;
+  const auto ask = [&](uint32_t first_id) {
+    const uint64_t bytes = 1 + first_id * 37 % 50;
+    largest = std::max(largest, bytes);
+    queue.Add(Pull(first_id / 4, first_id % 4), first_id, bytes);
+  };
+  const auto leave = [&] {
+    while (const auto turn = queue.Next(kWorker, now)) {
+      const WireHeader& header = turn->pull.header;
+      on_the_way.emplace_back(4 * header.block + header.first_segment, turn->number);
+    }
+    ASSERT_LE(queue.outstanding_bytes(kWorker), std::max(options.credit_bytes, largest));
+  };
+  std::vector<PeerId> workers;
+  for (int step = 0; step < 600 || !open.empty(); ++step) {
+    ASSERT_LT(step, 20000) << "stands still";
+    const uint32_t pick = random() % 64;
+    if (step < 600 && open.insert(pick).second) ask(pick);
+    if (step % 50 == 0) {  // after resend_ms the worker asks again
+      now += kLostAfter;
+      for (const uint32_t first_id : open) ask(first_id);
+      queue.OnTick(now, workers);
+    }
+    leave();
+    if (!on_the_way.empty()) {
+      const auto answer = on_the_way[random() % on_the_way.size()];
+      if (random() % 4 > 0) std::erase(on_the_way, answer);  // else the answer arrives once more
+      if (random() % 5 > 0) {
+        open.erase(answer.first);
+        if (random() % 5 > 0) words.push_back(answer.second);
+      }
+    }
+    if (!words.empty() && random() % 2 == 0) {
+      queue.Received(kWorker, words[random() % words.size()]);
+    }
+  }
+  leave();
+  for (int i = 0; i < 64; ++i) {  // answers without acknowledgement expire
+    now += 2 * kLostAfter;
+    queue.OnTick(now, workers);
+    leave();
+  }
+  now += 2 * kLostAfter;
+  queue.OnTick(now, workers);
+  EXPECT_EQ(queue.outstanding_bytes(kWorker), 0u);
+}
+
 // Answers and acknowledgements are lost, late and repeated, and pulls are resent: every pull is
 // answered, never beyond the credit, and all credit returns.
 TEST(AnswerQueueProperty, AnswersEveryPullUnderTheCreditThatAlwaysComesBack) {
   for (const SchedulingPolicy& policy : kSchedulingPolicies) {
     for (uint32_t seed = 1; seed <= 60; ++seed) {
       SCOPED_TRACE(seed);
-      std::mt19937 random(seed);
-      AnswerQueue::Options options = Options(30 + random() % 100);
-      options.scheduler = policy.name;
-      AnswerQueue queue(options);
-      absl::Time now = absl::UnixEpoch();
-      uint64_t largest = 0;
-      std::set<uint32_t> open;  // first segments that the worker still misses
-      std::vector<std::pair<uint32_t, uint64_t>> on_the_way;
-      std::vector<uint64_t> words;
-      const auto ask = [&](uint32_t first_id) {
-        const uint64_t bytes = 1 + first_id * 37 % 50;
-        largest = std::max(largest, bytes);
-        queue.Add(Pull(first_id / 4, first_id % 4), first_id, bytes);
-      };
-      const auto leave = [&] {
-        while (const auto turn = queue.Next(kWorker, now)) {
-          const WireHeader& header = turn->pull.header;
-          on_the_way.emplace_back(4 * header.block + header.first_segment, turn->number);
-        }
-        ASSERT_LE(queue.outstanding_bytes(kWorker), std::max(options.credit_bytes, largest));
-      };
-      std::vector<PeerId> workers;
-      for (int step = 0; step < 600 || !open.empty(); ++step) {
-        ASSERT_LT(step, 20000) << "stands still";
-        const uint32_t pick = random() % 64;
-        if (step < 600 && open.insert(pick).second) ask(pick);
-        if (step % 50 == 0) {  // after resend_ms the worker asks again
-          now += kLostAfter;
-          for (const uint32_t first_id : open) ask(first_id);
-          queue.OnTick(now, workers);
-        }
-        leave();
-        if (!on_the_way.empty()) {
-          const auto answer = on_the_way[random() % on_the_way.size()];
-          if (random() % 4 > 0)
-            std::erase(on_the_way, answer);  // else the answer arrives once more
-          if (random() % 5 > 0) {
-            open.erase(answer.first);
-            if (random() % 5 > 0) words.push_back(answer.second);
-          }
-        }
-        if (!words.empty() && random() % 2 == 0) {
-          queue.Received(kWorker, words[random() % words.size()]);
-        }
-      }
-      leave();
-      for (int i = 0; i < 64; ++i) {  // answers without acknowledgement expire
-        now += 2 * kLostAfter;
-        queue.OnTick(now, workers);
-        leave();
-      }
-      now += 2 * kLostAfter;
-      queue.OnTick(now, workers);
-      EXPECT_EQ(queue.outstanding_bytes(kWorker), 0u);
+      ASSERT_NO_FATAL_FAILURE(RunWithLosses(policy.name, seed));
     }
   }
 }

@@ -176,9 +176,7 @@ TEST_F(ExperimentTest, ComparesWhatSyncPoliciesLearn) {
   ExpectNobodyLeft();
 }
 
-// Steps of a few milliseconds; bf16 halves the bytes of a weight.
-TEST_F(ExperimentTest, ComparesCodecsOnLinks) {
-  Write("codecs.textproto", R"(
+constexpr char kCodecs[] = R"(
 name: "codecs"
 question: "Does it pay?"
 job {
@@ -204,7 +202,11 @@ repeats: 1
 measures: ["step_time", "worker_socket_bytes", "server_socket_bytes", "final_loss"]
 figures { measure: "step_time" over: "codec" panels: "link" part: "exposed_time" }
 sections: LOSSES
-)");
+)";
+
+// Steps of a few milliseconds; bf16 halves the bytes of a weight.
+TEST_F(ExperimentTest, ComparesCodecsOnLinks) {
+  Write("codecs.textproto", kCodecs);
   const Process& run = Run({"experiment", "codecs.textproto", "--out", Path("out")});
   ASSERT_EQ(run.exit_code(), 0) << run.err();
   EXPECT_THAT(run.err(), Not(HasSubstr("tug: ")));
