@@ -223,6 +223,24 @@ void AddNotice(const std::string& text, std::string& notice) {
   if (!text.empty()) absl::StrAppend(&notice, notice.empty() ? "" : "; ", text);
 }
 
+// Lets a job continue from a checkpoint, and adds notices about what differs from it.
+absl::Status ContinueFrom(const FoundCheckpoint& from, const BlockTable& blocks,
+                          const std::string& run_dir, CoordinatorOptions& job) {
+  RETURN_IF_ERROR(CheckResume(from.manifest, from.folder, job.config, blocks));
+  const Manifest& manifest = from.manifest;
+  job.start = {.number = manifest.timeline() + 1,
+               .version = manifest.version(),
+               .restore_path = from.folder,
+               .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
+               .residuals = ResidualsIn(manifest)};
+  AddNotice(LackingText(from, job.config), job.data_notice);
+  if (const std::string changes = ChangedSettings(manifest, job.config); !changes.empty()) {
+    AddNotice(absl::StrCat("changed settings: ", changes), job.data_notice);
+  }
+  RecallEvaluations(run_dir, job);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir) {
@@ -286,18 +304,7 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     ASSIGN_OR_RETURN(job.layout, LayOut(blocks, job.config));
   }
   if (restore.has_value()) {
-    RETURN_IF_ERROR(CheckResume(restore->manifest, restore->folder, job.config, blocks));
-    const Manifest& manifest = restore->manifest;
-    job.start = {.number = manifest.timeline() + 1,
-                 .version = manifest.version(),
-                 .restore_path = restore->folder,
-                 .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
-                 .residuals = ResidualsIn(manifest)};
-    AddNotice(LackingText(*restore, job.config), job.data_notice);
-    if (const std::string changes = ChangedSettings(manifest, job.config); !changes.empty()) {
-      AddNotice(absl::StrCat("changed settings: ", changes), job.data_notice);
-    }
-    RecallEvaluations(run_dir, job);
+    RETURN_IF_ERROR(ContinueFrom(*restore, blocks, run_dir, job));
   } else if (source.has_value()) {
     RETURN_IF_ERROR(source->Check(job.config, blocks));
     RETURN_IF_ERROR(source->CheckValues(blocks));
