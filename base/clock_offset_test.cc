@@ -46,7 +46,7 @@ TEST(ClockOffset, LeavesOutWhatCannotBe) {
   EXPECT_FALSE(clock.At(0).has_value());
 }
 
-TEST(ClockOffset, IsWithinItsErrorWhateverTheWaysTake) {
+TEST(ClockOffset, OffsetIsWithinItsErrorForAnyPathDelays) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);

@@ -18,7 +18,7 @@ TEST(Median, IsTheMeanOfTheTwoInTheMiddleOfAnEvenCount) {
   EXPECT_EQ(Median({2, 1}), 1.5);
 }
 
-TEST(Median, OfNothingIsNoNumber) { EXPECT_TRUE(std::isnan(Median({}))); }
+TEST(Median, IsNanWithoutValues) { EXPECT_TRUE(std::isnan(Median({}))); }
 
 }  // namespace
 }  // namespace tug

@@ -89,7 +89,7 @@ void PipeWriter::Append(absl::string_view bytes) {
 }
 
 bool PipeWriter::AppendIfRoom(absl::string_view bytes) {
-  if (waiting_.size() > kMostBytes) return false;
+  if (waiting_.size() > kByteLimit) return false;
   Append(bytes);
   return true;
 }

@@ -20,7 +20,7 @@ class PipeWriter {
 
   // Queues text that must not be lost.
   void Append(absl::string_view bytes);
-  // Queues text that may be lost. Returns false and drops `bytes` while more than kMostBytes are
+  // Queues text that may be lost. Returns false and drops `bytes` while more than kByteLimit are
   // queued.
   bool AppendIfRoom(absl::string_view bytes);
   // Queues `prefix` and `line` if there is room, else counts the line as dropped. The next line
@@ -34,7 +34,7 @@ class PipeWriter {
 
   bool empty() const { return waiting_.empty(); }
 
-  static constexpr size_t kMostBytes = size_t{1} << 20;
+  static constexpr size_t kByteLimit = size_t{1} << 20;
 
  private:
   const int fd_;

@@ -46,7 +46,7 @@ void ExpectTakesAll(int write_end, int read_end) {
     writer.Flush();
     ++taken;
   }
-  EXPECT_GT(taken * line.size(), PipeWriter::kMostBytes);
+  EXPECT_GT(taken * line.size(), PipeWriter::kByteLimit);
   size_t got = 0;
   while (got < taken * line.size()) {
     got += ReadWhatIsThere(read_end).size();
@@ -87,10 +87,10 @@ TEST(PipeWriter, NeverWaitsForASocket) {
 TEST(PipeWriter, CountsTheLinesThatAreLeftOut) {
   const Pipe pipe = NewPipe();
   PipeWriter writer(pipe.write_end.get());
-  writer.Append(std::string(PipeWriter::kMostBytes, 'x') + "\n");
+  writer.Append(std::string(PipeWriter::kByteLimit, 'x') + "\n");
   writer.AppendLineIfRoom("p ", "a");
   writer.AppendLineIfRoom("p ", "b");
-  for (size_t got = 0; got < PipeWriter::kMostBytes + 1;) {
+  for (size_t got = 0; got < PipeWriter::kByteLimit + 1;) {
     writer.Flush();
     got += ReadWhatIsThere(pipe.read_end.get()).size();
   }

@@ -51,12 +51,12 @@ bool StandardErrorIsTerminal() { return isatty(STDERR_FILENO) != 0; }
 
 void WriteStandardError(absl::string_view text) { OfProcess().Write(text); }
 
-void SayOnStandardError(absl::string_view text) { WriteStandardError(absl::StrCat(text, "\n")); }
+void PrintLineToStderr(absl::string_view text) { WriteStandardError(absl::StrCat(text, "\n")); }
 
 void FlushStandardError() { OfProcess().FlushUntil(SteadyNow() + kLastWordsTime); }
 
 void Die(absl::string_view text) {
-  SayOnStandardError(text);
+  PrintLineToStderr(text);
   FlushStandardError();
   std::abort();
 }

@@ -4,7 +4,7 @@
 
 // Standard error: a process's messages to the user while it runs. Threads never block on the
 // reader, which may be a terminal after Ctrl-S, a frozen ssh connection or a full pipe. Unwritten
-// text is buffered, up to PipeWriter::kMostBytes, and written with the next text; beyond that,
+// text is buffered, up to PipeWriter::kByteLimit, and written with the next text; beyond that,
 // lines are dropped, and a line reports how many. A closed reader is no error.
 //
 // Results go to stdout instead, once the outcome is final (process/standard_streams.h).
@@ -23,7 +23,7 @@ bool StandardErrorIsTerminal();
 void WriteStandardError(absl::string_view text);
 
 // Writes "text\n".
-void SayOnStandardError(absl::string_view text);
+void PrintLineToStderr(absl::string_view text);
 
 // Call before the process exits: returns when everything is written, the reader is gone, or a
 // second has passed.

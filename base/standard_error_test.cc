@@ -50,23 +50,23 @@ class StandardErrorTest : public ::testing::Test {
 TEST_F(StandardErrorTest, WritesLinesAndProgress) {
   EXPECT_FALSE(StandardErrorIsTerminal());
   WriteStandardError("\rstep 1");
-  SayOnStandardError("a");
+  PrintLineToStderr("a");
   WriteStandardError("b\nc\n");
   EXPECT_EQ(Read(), "\rstep 1a\nb\nc\n");
 }
 
 TEST_F(StandardErrorTest, CountsLinesThatNobodyReadAndDropsProgress) {
   const std::string line(1000, 'x');
-  const size_t more = PipeWriter::kMostBytes / line.size() + 1000;
+  const size_t more = PipeWriter::kByteLimit / line.size() + 1000;
   for (size_t i = 0; i < more; ++i) {
-    SayOnStandardError(line);
+    PrintLineToStderr(line);
     WriteStandardError("\rprogress");
   }
   const std::string said = Read();
   size_t shown = 0;
   for (size_t at = 0; (at = said.find("\rprogress", at)) != std::string::npos; ++at) ++shown;
   EXPECT_LT(shown, more / 4) << "while lines wait";
-  SayOnStandardError("the last one");
+  PrintLineToStderr("the last one");
   EXPECT_THAT(Read(), testing::MatchesRegex("[0-9]+ lines were dropped\nthe last one\n"));
 }
 

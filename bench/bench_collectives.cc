@@ -27,12 +27,12 @@
 namespace tug {
 namespace {
 
-constexpr uint32_t kLeastRanks = 2;  // a single rank has no peer and no link to measure
-constexpr uint32_t kMostRanks = 64;
-constexpr uint64_t kMostBytes = uint64_t{4} << 30;
-// Over TCP, messages up to 8 KiB are batched (AllReduceSettings::least_part_bytes).
-constexpr uint64_t kLeastTcpPartBytes = 16 << 10;
-constexpr uint64_t kLeastBufferBytes = uint64_t{64} << 20;  // larger than the caches, for the fit
+constexpr uint32_t kMinRanks = 2;  // a single rank has no peer and no link to measure
+constexpr uint32_t kMaxRanks = 64;
+constexpr uint64_t kByteLimit = uint64_t{4} << 30;
+// Over TCP, messages up to 8 KiB are batched (AllReduceSettings::min_part_bytes).
+constexpr uint64_t kMinTcpPartBytes = 16 << 10;
+constexpr uint64_t kMinBufferBytes = uint64_t{64} << 20;  // larger than the caches, for the fit
 
 absl::StatusOr<ElementType> ParseType(const std::string& text) {
   if (text == "fp32") return ElementType::kFp32;
@@ -55,9 +55,10 @@ absl::Status CheckMemory(const CollectiveSetting& setting) {
   const uint64_t memory =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (wanted <= memory) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--ranks ", setting.world, " with buffers of ", ByteSizeText(setting.most_bytes), " need ",
-      wanted >> 30, " GiB, but this machine has ", memory >> 30, ": lower --ranks or --bytes"));
+  return absl::InvalidArgumentError(absl::StrCat("--ranks ", setting.world, " with buffers of ",
+                                                 ByteSizeText(setting.max_size_bytes), " need ",
+                                                 wanted >> 30, " GiB, but this machine has ",
+                                                 memory >> 30, ": lower --ranks or --bytes"));
 }
 
 absl::Status CheckAlgorithms(const std::vector<std::string>& names) {
@@ -82,9 +83,9 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   if (transport == "shm" && !a.hosts.empty()) {
     return absl::InvalidArgumentError("--transport shm needs one host: remove --hosts");
   }
-  if (ranks < kLeastRanks || ranks > kMostRanks) {
-    return absl::InvalidArgumentError(absl::StrCat("--ranks ", ranks, " is out of range: give ",
-                                                   kLeastRanks, " to ", kMostRanks));
+  if (ranks < kMinRanks || ranks > kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks ", ranks, " is out of range: give ", kMinRanks, " to ", kMaxRanks));
   }
   c.setting.world = ranks;
   c.setting.shared_memory = transport == "shm";
@@ -96,15 +97,15 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
     return absl::InvalidArgumentError(
         absl::StrCat("--chunk ", a.chunk, " is out of range: give 1K to 512M"));
   }
-  c.setting.most_bytes = std::max(kLeastBufferBytes, ranks * *std::rbegin(kLinkBytes));
+  c.setting.max_size_bytes = std::max(kMinBufferBytes, ranks * *std::rbegin(kLinkBytes));
   for (const std::string& size : a.sizes) {
     ASSIGN_OR_RETURN(const uint64_t bytes, SizeOf("--bytes", size));
-    if (bytes > kMostBytes || bytes % ElementBytes(c.setting.type) != 0) {
+    if (bytes > kByteLimit || bytes % ElementBytes(c.setting.type) != 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--bytes ", size, " is invalid: give a multiple of the element size, at most 4G"));
     }
     c.sizes.push_back(bytes);
-    c.setting.most_bytes = std::max(c.setting.most_bytes, bytes);
+    c.setting.max_size_bytes = std::max(c.setting.max_size_bytes, bytes);
   }
   RETURN_IF_ERROR(CheckMemory(c.setting));
   RETURN_IF_ERROR(CheckAlgorithms(a.algorithms));
@@ -132,7 +133,7 @@ std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
     for (const std::string& name : c.algorithms) {
       // All links were measured alike; hosts exist only for the hierarchical algorithm.
       AllReduceSettings settings;
-      if (c.transport == "tcp") settings.least_part_bytes = kLeastTcpPartBytes;
+      if (c.transport == "tcp") settings.min_part_bytes = kMinTcpPartBytes;
       if (name == "hierarchical") {
         settings.ranks_per_host = c.ranks_per_host;
         settings.within_host = link;

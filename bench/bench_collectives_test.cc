@@ -24,7 +24,7 @@ TEST(BenchCollectives, ACaseIsATransportAndANumberOfRanks) {
   EXPECT_EQ((*cases)[3].setting.world, 4u);
   EXPECT_TRUE((*cases)[3].setting.shared_memory);
   EXPECT_THAT((*cases)[3].sizes, ElementsAre(4096, 134217728));
-  EXPECT_EQ((*cases)[3].setting.most_bytes, 134217728u);
+  EXPECT_EQ((*cases)[3].setting.max_size_bytes, 134217728u);
 }
 
 TEST(BenchCollectives, HostsAreReachedOverTcp) {

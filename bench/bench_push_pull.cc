@@ -21,8 +21,8 @@ namespace {
 
 // Default bytes in flight and in all blocks: a worker's credit, and more than a cache holds.
 constexpr uint64_t kInFlightBytes = uint64_t{32} << 20;
-constexpr uint64_t kMostOutstanding = 64;
-constexpr uint64_t kMostBlocks = 1024;
+constexpr uint64_t kMaxOutstanding = 64;
+constexpr uint64_t kMaxBlocks = 1024;
 constexpr uint64_t kArrayBytes = uint64_t{256} << 20;
 
 absl::StatusOr<BenchOp> ParseOp(const std::string& text) {
@@ -95,15 +95,14 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
         absl::StrCat("--through ", a.through, " is unknown: use client or machine"));
   }
   c.load.through_client = a.through == "client";
-  c.load.outstanding = a.outstanding > 0
-                           ? a.outstanding
-                           : static_cast<uint32_t>(std::clamp<uint64_t>(
-                                 kInFlightBytes / setting.bytes, 2, kMostOutstanding));
+  c.load.outstanding = a.outstanding > 0 ? a.outstanding
+                                         : static_cast<uint32_t>(std::clamp<uint64_t>(
+                                               kInFlightBytes / setting.bytes, 2, kMaxOutstanding));
   uint64_t total = kInFlightBytes;
   if (!a.total.empty()) {
     ASSIGN_OR_RETURN(total, ParseByteSize(a.total));
   }
-  const uint64_t most = a.total.empty() ? kMostBlocks : uint64_t{1} << 16;
+  const uint64_t most = a.total.empty() ? kMaxBlocks : uint64_t{1} << 16;
   setting.blocks = static_cast<uint32_t>(std::max<uint64_t>(
       {std::min(total / setting.bytes, most), c.load.outstanding, a.servers * a.lanes}));
   for (const std::string& op : a.ops) {

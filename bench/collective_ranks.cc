@@ -159,7 +159,7 @@ absl::Status CollectiveRanks::Start(const CollectiveSetting& setting) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> CollectiveRanks::TellAndHear(const std::string& order) {
+absl::StatusOr<double> CollectiveRanks::TimeOrder(const std::string& order) {
   for (uint32_t rank = 0; rank < world_; ++rank) processes_.Tell(rank, order);
   double slowest = 0;
   for (uint32_t rank = 0; rank < world_; ++rank) {
@@ -176,16 +176,16 @@ absl::StatusOr<double> CollectiveRanks::TellAndHear(const std::string& order) {
 absl::StatusOr<double> CollectiveRanks::TimeAllReduce(const AllReduceAlgorithm& algorithm,
                                                       const AllReduceSettings& settings,
                                                       uint64_t bytes, uint64_t count) {
-  return TellAndHear(absl::StrCat("all-reduce ", algorithm.name, " ", settings.parts, " ",
-                                  settings.ranks_per_host, " ", bytes, " ", count));
+  return TimeOrder(absl::StrCat("all-reduce ", algorithm.name, " ", settings.parts, " ",
+                                settings.ranks_per_host, " ", bytes, " ", count));
 }
 
 absl::StatusOr<double> CollectiveRanks::TimeNeighbours(uint64_t bytes, uint64_t count) {
-  return TellAndHear(absl::StrCat("neighbours ", bytes, " ", count));
+  return TimeOrder(absl::StrCat("neighbours ", bytes, " ", count));
 }
 
 absl::StatusOr<double> CollectiveRanks::TimeSum(uint64_t bytes, uint64_t count) {
-  return TellAndHear(absl::StrCat("sum ", bytes, " ", count));
+  return TimeOrder(absl::StrCat("sum ", bytes, " ", count));
 }
 
 }  // namespace tug

@@ -10,15 +10,14 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kMostCalls = 10000;
+constexpr uint64_t kMaxCalls = 10000;
 constexpr uint64_t kTrialCalls = 5;  // trial calls, to determine the calls per run
 constexpr uint64_t kSumBytes = 1 << 20;
 
 }  // namespace
 
 uint64_t CallsIn(double wanted_seconds, double seconds_of_one) {
-  return std::clamp<uint64_t>(static_cast<uint64_t>(wanted_seconds / seconds_of_one), 1,
-                              kMostCalls);
+  return std::clamp<uint64_t>(static_cast<uint64_t>(wanted_seconds / seconds_of_one), 1, kMaxCalls);
 }
 
 absl::StatusOr<LinkMeasurement> MeasureLink(CollectiveRanks& ranks, double seconds, int runs) {

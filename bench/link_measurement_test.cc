@@ -17,7 +17,7 @@ TEST(CallsIn, FillsTheRunWithOneCallAtLeast) {
 TEST(MeasureLink, FitsTheMediansOfAllSizes) {
   CollectiveSetting setting;
   setting.shared_memory = true;
-  setting.most_bytes = uint64_t{16} << 20;
+  setting.max_size_bytes = uint64_t{16} << 20;
   CollectiveRanks ranks;
   ASSERT_TRUE(ranks.Start(setting).ok());
   const auto measured = MeasureLink(ranks, 0.001, 3);

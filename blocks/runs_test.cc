@@ -34,7 +34,7 @@ std::vector<float> Counting(size_t size) {
   return values;
 }
 
-TEST(Runs, OfRowsAreSortedAndJoined) {
+TEST(Runs, RunsOfRowsAreSortedAndJoined) {
   const std::vector<int32_t> rows = {7, 2, 3, 7, 0};
   EXPECT_EQ(RunsOfRows(rows, 10, 100), (ElementRuns{{100, 110}, {120, 140}, {170, 180}}));
   EXPECT_TRUE(RunsOfRows({}, 10, 100).empty());

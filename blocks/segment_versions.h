@@ -18,12 +18,12 @@ class SegmentVersions {
   // REQUIRES: `table` outlives this object.
   explicit SegmentVersions(const SegmentTable& table) : table_(table), versions_(table.size()) {}
 
-  // `version`: kWhateverVersion if the pull requested none, since the step does not touch it.
+  // `version`: kAnyWeightsVersion if the pull requested none, since the step does not touch it.
   void Set(const Partition& part, uint64_t version) {
     const auto first = versions_.begin() + table_.id(part.block, part.first_segment);
     std::fill(first, first + part.segment_count, version);
   }
-  // Lowest version of the segments; kWhateverVersion only if all have it.
+  // Lowest version of the segments; kAnyWeightsVersion only if all have it.
   uint64_t Lowest(const Partition& part) const {
     const auto first = versions_.begin() + table_.id(part.block, part.first_segment);
     return *std::min_element(first, first + part.segment_count);

@@ -82,7 +82,7 @@ JobConfig WithCache() {
   return config;
 }
 
-TEST(PullLanes, OfAHostStandInForThoseElsewhereInTurn) {
+TEST(PullLanes, HostLanesAnswerForRemoteLanesInTurn) {
   const View view = FourServers();
   const uint32_t a = LaneNumber(5, 0), b = LaneNumber(6, 0);
   EXPECT_THAT(PullLanesFor(view, WorkerPeer(10), WithCache()),

@@ -33,7 +33,7 @@ std::vector<std::string> Names(const std::string& folder) {
   return names;
 }
 
-TEST(Checkpoint, ReadsAnyRangeOfElementsWhateverTheSegmentsWere) {
+TEST(Checkpoint, ReadsAnyElementRangeWithAnySegments) {
   const uint64_t seed = 20240522;
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);

@@ -23,7 +23,7 @@ namespace tug {
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = 256 << 20;
-constexpr uint32_t kMostSymbols = 10'000'000;  // limit of model.vocabulary
+constexpr uint32_t kMaxSymbols = 10'000'000;  // limit of model.vocabulary
 
 std::string ChecksumLine(std::string_view text) {
   return absl::StrCat("# xxh3 ", absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16),
@@ -42,7 +42,7 @@ absl::Status CheckConfig(const JobConfig& config) {
   JobConfig complete = config;  // fields that an older manifest does not set get their defaults
   FillDefaults(complete, /*cores=*/1);
   RETURN_IF_ERROR(CheckRanges(complete));
-  if (config.data().resolved_symbols() > kMostSymbols) {
+  if (config.data().resolved_symbols() > kMaxSymbols) {
     return absl::InvalidArgumentError(absl::StrCat(
         "data.resolved_symbols = ", config.data().resolved_symbols(), " is out of range"));
   }

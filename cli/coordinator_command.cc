@@ -49,7 +49,7 @@ struct CoordinatorCommand {
 };
 
 // Reports address and run folder to `tug train` or `tug launch`: "ADDRESS\tRUN_DIR\n".
-void TellParent(int fd, const std::string& address, const std::string& run_dir) {
+void ReportToParent(int fd, const std::string& address, const std::string& run_dir) {
   if (fd < 0) return;
   const std::string line = absl::StrCat(address, "\t", run_dir, "\n");
   if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
@@ -150,7 +150,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   options.continue_with = command.continue_with;
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
-    TellParent(command.ready_fd, address, run_dir);
+    ReportToParent(command.ready_fd, address, run_dir);
   };
   options.stop_wanted = [&] {
     const int count = interrupts.Count();

@@ -231,7 +231,7 @@ class Examination {
   }
 
   static void Progress(const std::string& what) {
-    SayOnStandardError(absl::StrCat("tug doctor: ", what));
+    PrintLineToStderr(absl::StrCat("tug doctor: ", what));
   }
 
   const DoctorArguments& arguments_;

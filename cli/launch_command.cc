@@ -263,7 +263,7 @@ absl::Status Launch(LaunchArguments arguments) {
   RETURN_IF_ERROR(parse().status());
   if (arguments.slurm) {
     ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
-    RETURN_IF_ERROR(GoOnAfterRestart(allocation.restarts, arguments.job));
+    RETURN_IF_ERROR(ResumeAfterRestart(allocation.restarts, arguments.job));
   }
   ASSIGN_OR_RETURN(const JobConfig config, parse());
   RETURN_IF_ERROR(launched.folder.Make("launch"));
@@ -309,7 +309,7 @@ void AddAttendCommand(CLI::App& app, Command& chosen) {
   command->callback([tells, &chosen] {
     chosen = [tells]() -> absl::Status {
       if (*tells) {
-        ASSIGN_OR_RETURN(const std::string line, TellNode());
+        ASSIGN_OR_RETURN(const std::string line, DescribeNode());
         std::printf("%s\n", line.c_str());
         return absl::OkStatus();
       }

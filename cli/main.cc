@@ -29,7 +29,7 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 int Fail(const std::string& message, int code) {
-  tug::SayError(message);
+  tug::ReportError(message);
   return code;
 }
 
@@ -141,7 +141,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tug::PrepareStandardStreams();
-  tug::SayLastWords();
+  tug::ReportUncaughtExceptions();
   int code = Run(argc, argv);
   if (code == 0) {
     const absl::Status written = tug::FlushResults();

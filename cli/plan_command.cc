@@ -29,8 +29,8 @@ namespace tug {
 namespace {
 
 // Limits that keep counts exact in a double, and layouts small.
-constexpr double kMostParameters = 1e14, kMostTokens = 1e18, kMostGpus = 1e6, kMostLayers = 65536,
-                 kMostWidth = 1 << 20, kMostVocabulary = 1e7, kMostContext = 1e8;
+constexpr double kMaxParameters = 1e14, kMaxTokens = 1e18, kMaxGpus = 1e6, kMaxLayers = 65536,
+                 kMaxWidth = 1 << 20, kMaxVocabulary = 1e7, kMaxContext = 1e8;
 
 struct PlanArguments {
   std::string preset;
@@ -150,12 +150,12 @@ void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
   const auto add = [&](const char* name, auto& to, const CLI::Validator& form, const char* what) {
     return command.add_option(name, to, what)->transform(form)->excludes(job);
   };
-  add("--parameters", o.parameters, Number(1, kMostParameters, true),
+  add("--parameters", o.parameters, Number(1, kMaxParameters, true),
       "Parameters, such as 7.5e9 [the shape's]");
-  add("--layers", o.layers, Count(kMostLayers), "Layers");
-  add("--width", o.width, Count(kMostWidth), "Width of the residual stream");
-  add("--heads", o.heads, Count(kMostWidth), "Attention heads");
-  add("--context", o.context, Count(kMostContext), "Tokens of a sequence")->capture_default_str();
+  add("--layers", o.layers, Count(kMaxLayers), "Layers");
+  add("--width", o.width, Count(kMaxWidth), "Width of the residual stream");
+  add("--heads", o.heads, Count(kMaxWidth), "Attention heads");
+  add("--context", o.context, Count(kMaxContext), "Tokens of a sequence")->capture_default_str();
   add("--precision", o.precision, CLI::IsMember({"mixed", "fp32"}),
       "mixed: 16-bit parameters and gradients, FP32 master weights; or fp32")
       ->capture_default_str();
@@ -163,21 +163,21 @@ void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
       "Activations per GPU, if known [by formula, from the shape]");
   add("--buffers-gb", o.buffers_gb, Number(0, 1e9, false), "Buffers and fragmentation per GPU")
       ->capture_default_str();
-  add("--gpus", o.gpus, Count(kMostGpus), "GPUs in all: data parallel x tensor x pipeline")
+  add("--gpus", o.gpus, Count(kMaxGpus), "GPUs in all: data parallel x tensor x pipeline")
       ->capture_default_str();
-  add("--tensor", o.tensor, Count(kMostGpus), "GPUs that share a layer; divides the heads")
+  add("--tensor", o.tensor, Count(kMaxGpus), "GPUs that share a layer; divides the heads")
       ->capture_default_str();
-  add("--pipeline", o.pipeline, Count(kMostGpus), "Stages of layers; divides the layers")
+  add("--pipeline", o.pipeline, Count(kMaxGpus), "Stages of layers; divides the layers")
       ->capture_default_str();
   command
       .add_flag("--sequence-parallel", o.sequence_parallel,
                 "With tensor parallelism: divide all activations along the sequence")
       ->excludes(job);
-  add("--servers", o.servers, Count(kMostGpus),
+  add("--servers", o.servers, Count(kMaxGpus),
       "Numbers of parameter servers in all [1, workers / 8, workers]")
       ->delimiter(',');
-  add("--tokens", o.tokens, Number(1, kMostTokens, true), "Tokens of the training, such as 300e9");
-  add("--batch-tokens", o.batch_tokens, Number(1, kMostTokens, true),
+  add("--tokens", o.tokens, Number(1, kMaxTokens, true), "Tokens of the training, such as 300e9");
+  add("--batch-tokens", o.batch_tokens, Number(1, kMaxTokens, true),
       "Tokens per step, over all GPUs [one micro-batch per GPU]");
   add("--micro-batch", o.micro_batch, Count(1e6), "Sequences that a GPU computes at once")
       ->capture_default_str();
@@ -192,9 +192,9 @@ void AddMachineOptions(CLI::App& command, PlanOptions& o) {
   const auto add = [&](const char* name, auto& to, const CLI::Validator& form, const char* what) {
     return command.add_option(name, to, what)->transform(form)->capture_default_str();
   };
-  add("--vocabulary", o.vocabulary, Count(kMostVocabulary),
+  add("--vocabulary", o.vocabulary, Count(kMaxVocabulary),
       "Vocabulary size; for a job, if it depends on the text");
-  add("--host-gpus", o.host_gpus, Count(kMostGpus), "GPUs per host");
+  add("--host-gpus", o.host_gpus, Count(kMaxGpus), "GPUs per host");
   add("--memory-gb", o.memory_gb, Number(1e-3, 1e6, false), "Memory of a GPU");
   add("--tflops", o.tflops, Number(1e-6, 1e9, false), "Peak of a GPU; default: an A100 in bf16");
   add("--utilization", o.utilization, Number(1e-6, 1, false),

@@ -56,8 +56,8 @@ class Stopwatch {
 };
 
 void ShowRate(const char* what, uint64_t tokens, double seconds) {
-  SayOnStandardError(absl::StrFormat("%s %d tokens in %.3f s (%.1f tokens/s)", what, tokens,
-                                     seconds, static_cast<double>(tokens) / seconds));
+  PrintLineToStderr(absl::StrFormat("%s %d tokens in %.3f s (%.1f tokens/s)", what, tokens, seconds,
+                                    static_cast<double>(tokens) / seconds));
 }
 
 absl::Status WriteText(const SampleCommand& command, LoadedModel& model,

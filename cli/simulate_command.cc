@@ -28,9 +28,9 @@
 namespace tug {
 namespace {
 
-constexpr uint32_t kMostWorkers = 4096;
-constexpr uint32_t kMostServers = 1024;
-constexpr double kMostChunks = 2e10;  // per prediction: about an hour
+constexpr uint32_t kMaxWorkers = 4096;
+constexpr uint32_t kMaxServers = 1024;
+constexpr double kMaxChunks = 2e10;  // per prediction: about an hour
 
 struct SchedulingArguments {
   std::string job_file;
@@ -70,8 +70,8 @@ absl::Status CheckRange(const char* option, const std::vector<uint32_t>& values,
 // Pairs the two lists; a single value is paired with every value of the other list.
 absl::StatusOr<std::vector<ClusterSize>> SizesOf(const SchedulingArguments& a,
                                                  const ClusterConfig& job) {
-  RETURN_IF_ERROR(CheckRange("--workers", a.workers, kMostWorkers));
-  RETURN_IF_ERROR(CheckRange("--servers", a.servers, kMostServers));
+  RETURN_IF_ERROR(CheckRange("--workers", a.workers, kMaxWorkers));
+  RETURN_IF_ERROR(CheckRange("--servers", a.servers, kMaxServers));
   std::vector<uint32_t> workers = a.workers;
   std::vector<uint32_t> servers = a.servers;
   if (workers.empty()) workers = {job.workers()};
@@ -102,12 +102,12 @@ JobConfig Resized(JobConfig job, ClusterSize size) {
 // Refuses a simulation that would take very long before it starts.
 absl::Status CheckCost(const JobConfig& job, const SimulatedHosts& hosts) {
   ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(job, hosts));
-  if (chunks <= kMostChunks) return absl::OkStatus();
+  if (chunks <= kMaxChunks) return absl::OkStatus();
   const ClusterConfig& cluster = job.cluster();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%d workers and %d servers would take hours to simulate: %.1g chunks of messages, above the "
       "limit of %.1g; set a larger comm.partition_bytes or a smaller replay.size_scale",
-      cluster.workers(), cluster.servers(), chunks, kMostChunks));
+      cluster.workers(), cluster.servers(), chunks, kMaxChunks));
 }
 
 // A job on a cluster of one size, and the lower bound of any schedule.

@@ -25,9 +25,9 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kMostRuns = 100'000'000;
-constexpr uint32_t kMostJobs = 1024;
-constexpr uint64_t kMostShown = 10;  // runs with violations to print in full
+constexpr uint64_t kMaxRuns = 100'000'000;
+constexpr uint32_t kMaxJobs = 1024;
+constexpr uint64_t kMaxShownRuns = 10;  // runs with violations to print in full
 
 struct FaultArguments {
   uint64_t seed = 1;
@@ -108,7 +108,7 @@ class Summary {
  private:
   void AddViolations(const FaultOutcome& outcome) {
     first_broken_ = broken_++ == 0 ? outcome.seed : std::min(first_broken_, outcome.seed);
-    if (broken_ > kMostShown) return;
+    if (broken_ > kMaxShownRuns) return;
     if (shows_progress_) WriteStandardError("\r\033[K");
     for (const std::string& violation : outcome.violations) {
       std::printf("seed %lu: %s\n", outcome.seed, violation.c_str());
@@ -161,11 +161,11 @@ absl::Status TraceOne(const FaultArguments& a, PlantedBug plant, Conjunction con
 absl::Status SimulateFaults(const FaultArguments& a) {
   ASSIGN_OR_RETURN(const PlantedBug plant, ParsePlant(a.plant));
   ASSIGN_OR_RETURN(const Conjunction conjunction, ParseConjunction(a.conjunction));
-  if (a.runs < 1 || a.runs > kMostRuns) {
-    return absl::InvalidArgumentError(absl::StrCat("--runs ", a.runs, ": from 1 to ", kMostRuns));
+  if (a.runs < 1 || a.runs > kMaxRuns) {
+    return absl::InvalidArgumentError(absl::StrCat("--runs ", a.runs, ": from 1 to ", kMaxRuns));
   }
-  if (a.jobs > kMostJobs) {
-    return absl::InvalidArgumentError(absl::StrCat("--jobs ", a.jobs, ": up to ", kMostJobs));
+  if (a.jobs > kMaxJobs) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs ", a.jobs, ": up to ", kMaxJobs));
   }
   if (a.seed > ~uint64_t{0} - a.runs) {
     return absl::InvalidArgumentError(absl::StrCat("--seed ", a.seed, ": too large"));

@@ -94,7 +94,7 @@ TEST(CandidatesOf, TopPOfOneKeepsAllAndOfZeroTheLikeliest) {
   EXPECT_EQ(one[0].token, PickToken(logits, {.temperature = 0}, 0));
 }
 
-TEST(CandidatesOf, OfEquallyLikelyTokensTheSmallerComesFirst) {
+TEST(CandidatesOf, PutsSmallerOfEquallyLikelyTokensFirst) {
   const std::vector<float> equal(8, 0.5f);
   const auto kept = CandidatesOf(equal, {.temperature = 1, .top_k = 0, .top_p = 0.5});
   ASSERT_EQ(kept.size(), 4u);

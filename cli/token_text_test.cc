@@ -93,7 +93,7 @@ TEST(TokenText, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(Shown("a\xE2\x82"), "a|||\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-TEST(TokenText, OfManyRandomBytesIsUtf8AndNothingIsLost) {
+TEST(TokenText, RandomBytesBecomeUtf8WithoutLoss) {
   const PieceTokenizer tokenizer(AllBytes());
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);

@@ -50,7 +50,7 @@ absl::Status Train(const TrainArguments& train) {
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
-  job.nodes_may_leave = GoesOnWithoutANode(config);
+  job.nodes_may_leave = ContinuesWithoutNode(config);
   job.spare_servers = config.cluster().spare_servers();
   job.beside_workers = StartsServersBesideWorkers(config);
   ASSIGN_OR_RETURN(job.security.mode, WrittenMode(source.text, source.name, job.overrides));

@@ -17,7 +17,7 @@ namespace {
 
 using Settings = AllReduceSettings;
 
-constexpr uint32_t kMostParts = 256;
+constexpr uint32_t kMaxParts = 256;
 // Relative tolerance for equal costs: sums of the same terms in different orders.
 constexpr double kSame = 1e-9;
 
@@ -94,8 +94,8 @@ AllReduceSettings WithBestParts(const AllReduceAlgorithm& algorithm, const LinkC
   if (!algorithm.has_parts) return settings;
   AllReduceSettings best = settings;
   double least = algorithm.seconds(link, world, bytes, best);
-  for (settings.parts = 2; settings.parts <= kMostParts; settings.parts *= 2) {
-    if (bytes / settings.parts < settings.least_part_bytes) break;
+  for (settings.parts = 2; settings.parts <= kMaxParts; settings.parts *= 2) {
+    if (bytes / settings.parts < settings.min_part_bytes) break;
     const double seconds = algorithm.seconds(link, world, bytes, settings);
     if (!CostsLess(seconds, least)) continue;
     best = settings;

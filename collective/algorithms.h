@@ -21,7 +21,7 @@ struct AllReduceSettings {
   uint32_t parts = 1;  // of algorithms with has_parts: number of parts of a buffer
   // Lower bound on the part size in WithBestParts. A transport batches small messages
   // (record_batch.h); parts of one batch arrive together, so they give no pipelining.
-  uint64_t least_part_bytes = 0;
+  uint64_t min_part_bytes = 0;
   // Used by hierarchical. Ranks 0, 1, ... are on the first host, and so on; the last host may have
   // fewer.
   uint32_t ranks_per_host = 1;

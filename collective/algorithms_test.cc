@@ -78,7 +78,7 @@ TEST(AllReduceAlgorithms, SendAndSumTheBytesOfTheirPapers) {
 }
 
 // Two rounds each way; the last round up and the first one down overlap, except for a chunk.
-TEST(AllReduceAlgorithms, OneHostsBroadcastOverlapsWithItsReduceInChunks) {
+TEST(AllReduceAlgorithms, BroadcastOfOneHostOverlapsWithItsReduceInChunks) {
   AllReduceSettings settings{.ranks_per_host = 4, .chunk_bytes = 100, .within_host = kBytes};
   EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 4, 1600, settings), 6400 - 1500);
   EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 4, 50, settings), 200);
@@ -100,7 +100,7 @@ TEST(WithBestParts, LeavesAlgorithmsOfGivenPartsAtOne) {
   EXPECT_EQ(WithBestParts(*FindAllReduce("ring"), kGigabit, 8, 64 << 20, {}).parts, 1u);
 }
 
-TEST(PickAllReduce, TakesDoublingForSmallAndHalvingDoublingForLargeBuffersOfAPowerOfTwo) {
+TEST(PickAllReduce, PicksDoublingForSmallAndHalvingDoublingForLargeBuffers) {
   EXPECT_EQ(Picked(8, 1024), "recursive_doubling");
   EXPECT_EQ(Picked(8, 1 << 20), "halving_doubling");
   EXPECT_EQ(Picked(8, 64 << 20), "halving_doubling");
@@ -196,9 +196,9 @@ TEST(WithBestParts, MakesPartsNoSmallerThanWhatTravelsAlone) {
   constexpr uint64_t kBytes = 64 << 10;
   EXPECT_GT(WithBestParts(tree, link, 4, kBytes, {}).parts, 8u);
   const AllReduceSettings best =
-      WithBestParts(tree, link, 4, kBytes, {.least_part_bytes = (8 << 10) + 1});
+      WithBestParts(tree, link, 4, kBytes, {.min_part_bytes = (8 << 10) + 1});
   EXPECT_EQ(best.parts, 4u);
-  EXPECT_EQ(WithBestParts(tree, link, 4, 4096, {.least_part_bytes = (8 << 10) + 1}).parts, 1u);
+  EXPECT_EQ(WithBestParts(tree, link, 4, 4096, {.min_part_bytes = (8 << 10) + 1}).parts, 1u);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ void Communicator::Greet(uint32_t rank) {
   Send(std::move(greeting));
 }
 
-void Communicator::TakeGreeting(uint32_t rank, Message greeting) {
+void Communicator::ReceiveGreeting(uint32_t rank, Message greeting) {
   links_[rank].met = true;
   if (board_ != nullptr && greeting.home == Home::kSender) {
     board_->Open(rank, std::move(greeting.payload));
@@ -132,7 +132,7 @@ absl::StatusOr<bool> Communicator::AllSay(bool yes) {
 absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
   const absl::Time begun = time_.Now();
-  TakeAbort();
+  ApplyAbort();
   if (begun >= next_tick_) {
     Poll(/*wait=*/false);  // board collectives may run for long without polling
     Tick(begun);
@@ -199,7 +199,7 @@ absl::Time Communicator::Poll(bool wait) {
   transport_.Poll(timeout, [&](Message message) {
     any = true;
     if (const std::optional<uint32_t> from = group_.GreetingFrom(message.header)) {
-      return TakeGreeting(*from, std::move(message));
+      return ReceiveGreeting(*from, std::move(message));
     }
     group_.OnMessage(std::move(message), now);
   });
@@ -262,11 +262,11 @@ void Communicator::Tick(absl::Time now) {
     link.shares_memory = shares_memory;
     if (link.lost_for_good()) group_.OnLost(rank, link.lost);
   }
-  TakeAbort();
+  ApplyAbort();
   group_.OnTick(now);
 }
 
-void Communicator::TakeAbort() {
+void Communicator::ApplyAbort() {
   if (!any_aborted_.load(std::memory_order_acquire)) return;
   std::optional<Aborted> aborted;
   {

@@ -86,7 +86,7 @@ class Communicator {
 
   absl::Status Meet();
   void Greet(uint32_t rank);
-  void TakeGreeting(uint32_t rank, Message greeting);
+  void ReceiveGreeting(uint32_t rank, Message greeting);
   absl::Status AgreeOnBoard();
   absl::StatusOr<bool> AllSay(bool yes);
   // Polls the board until there is work (true), or until the spin time is over (false).
@@ -102,7 +102,7 @@ class Communicator {
   // wait for room). Returns the time read before polling.
   absl::Time Poll(bool wait);
   void Tick(absl::Time now);
-  void TakeAbort();
+  void ApplyAbort();
   void SetLost(uint32_t rank, std::string why);
 
   const uint32_t rank_;

@@ -375,7 +375,7 @@ TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
 }
 
 // Short payloads are copied when posted, so rank 0 finishes and leaves before rank 1 starts.
-TEST(Communicator, WhatARankHasPostedOutlivesIt) {
+TEST(Communicator, PostedMessagesOutliveTheirRank) {
   constexpr uint64_t kRounds = 5;
   constexpr uint64_t kElements = 100;
   Ranks ranks(Path::kSharedMemory, 2);

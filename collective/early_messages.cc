@@ -10,18 +10,19 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kMostMessages = 1 << 20;
-constexpr uint64_t kMostCollectives = 1 << 16;  // ahead of this rank
+constexpr uint64_t kMaxMessages = 1 << 20;
+constexpr uint64_t kMaxCollectives = 1 << 16;  // ahead of this rank
 
 }  // namespace
 
 std::string EarlyMessages::Keep(uint32_t rank, uint64_t next, Message message) {
   const uint64_t number = CollectiveOf(message.header);
   const uint64_t bytes = message.payload.size_bytes();
-  if (bytes_ + bytes > most_bytes_) return absl::StrCat("more than ", most_bytes_, " bytes");
-  if (messages_ >= kMostMessages) return absl::StrCat("more than ", kMostMessages, " messages");
-  if (number - next >= kMostCollectives) {
-    return absl::StrCat("more than ", kMostCollectives, " collectives");
+  if (bytes_ + bytes > max_size_bytes_)
+    return absl::StrCat("more than ", max_size_bytes_, " bytes");
+  if (messages_ >= kMaxMessages) return absl::StrCat("more than ", kMaxMessages, " messages");
+  if (number - next >= kMaxCollectives) {
+    return absl::StrCat("more than ", kMaxCollectives, " collectives");
   }
   std::vector<Early>& early = kept_[number];
   if (message.header.kind == MessageKind::kInCollective &&

@@ -20,8 +20,8 @@ class EarlyMessages {
     Message message;
   };
 
-  // `most_bytes`: limit on the sum of payload bytes.
-  explicit EarlyMessages(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  // `max_size_bytes`: limit on the sum of payload bytes.
+  explicit EarlyMessages(uint64_t max_size_bytes) : max_size_bytes_(max_size_bytes) {}
 
   // Keeps a message of a collective. `next`: number of the first collective not started here.
   // Returns the exceeded bound ("more than 5 bytes"), in which case the message is dropped; empty:
@@ -32,7 +32,7 @@ class EarlyMessages {
   void Clear();
 
  private:
-  const uint64_t most_bytes_;
+  const uint64_t max_size_bytes_;
   std::map<uint64_t, std::vector<Early>> kept_;  // by collective number
   uint64_t bytes_ = 0;
   uint64_t messages_ = 0;

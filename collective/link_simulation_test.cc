@@ -79,7 +79,7 @@ TEST(LinkSimulation, TakesTheTimeOfTheFormulaForReduceScatterAndAllGather) {
 // The formula assumes that the busiest port is always busy, and that every part's way is as long as
 // the first one's. In fact a port may wait for the port at the other end, and a part may overtake
 // where the formula makes it wait.
-TEST(LinkSimulation, OfPipelinedPartsOnASwitchIsNearTheFormula) {
+TEST(LinkSimulation, PipelinedPartsOnSwitchTakeAboutFormulaTime) {
   const LinkCost links[] = {kLink,     kWithin,   {1e-6, 1e-9, 0}, {1e-6, 0.1e-9, 1e-9},
                             {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   for (const LinkCost& link : links) {

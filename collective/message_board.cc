@@ -81,7 +81,7 @@ void MessageBoard::Write(uint32_t rank, const WireHeader& header,
 
 void MessageBoard::Post(uint32_t rank, const WireHeader& header,
                         std::span<const std::byte> payload) {
-  TUG_CHECK_LE(payload.size(), kMostBytes);
+  TUG_CHECK_LE(payload.size(), kByteLimit);
   Peer& peer = peers_[rank];
   if (peer.waiting.empty() && HasCell(rank)) return Write(rank, header, payload);
   peer.waiting.push_back({header, {payload.begin(), payload.end()}});
@@ -123,7 +123,7 @@ std::optional<MessageBoard::Posted> MessageBoard::First(uint32_t rank) const {
   if (!HasFirst(rank)) return std::nullopt;
   std::optional<Posted> posted(std::in_place);
   posted->header = NextCell(rank).header;
-  const size_t bytes = std::min<uint64_t>(posted->header.payload_bytes, kMostBytes);
+  const size_t bytes = std::min<uint64_t>(posted->header.payload_bytes, kByteLimit);
   posted->payload = std::span(PageOf(rank).payloads[peers_[rank].taken % kCells]).first(bytes);
   return posted;
 }

@@ -36,7 +36,7 @@ namespace tug {
 // Not thread-safe.
 class MessageBoard {
  public:
-  static constexpr size_t kMostBytes = 8 << 10;  // limit of a payload
+  static constexpr size_t kByteLimit = 8 << 10;  // limit of a payload
   static constexpr uint32_t kCells = 8;          // for each other rank
 
   // Size of a rank's board in a group of `world` ranks.
@@ -53,7 +53,7 @@ class MessageBoard {
   bool complete() const { return opened_ + 1 == peers_.size(); }
 
   // Copies a message to a rank. Messages from one rank to another keep their order. REQUIRES: the
-  // rank's board is open; payload of at most kMostBytes.
+  // rank's board is open; payload of at most kByteLimit.
   void Post(uint32_t rank, const WireHeader& header, std::span<const std::byte> payload);
   // Posts waiting messages into cells that have become free. Flush returns whether it posted one,
   // CanFlush whether it would.
@@ -90,7 +90,7 @@ class MessageBoard {
   struct Page {
     alignas(64) std::atomic<uint64_t> taken;  // number of its messages taken
     std::array<Cell, kCells> cells;           // messages to it
-    alignas(64) std::array<std::array<std::byte, kMostBytes>, kCells> payloads;  // by cell
+    alignas(64) std::array<std::array<std::byte, kByteLimit>, kCells> payloads;  // by cell
   };
   struct Board {
     alignas(64) std::atomic<uint32_t> asleep;

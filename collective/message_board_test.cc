@@ -89,7 +89,7 @@ TEST(MessageBoard, MessagesWithoutACellWaitForOneAndKeepTheirOrder) {
   EXPECT_EQ(boards[0].waiting(), 0u);
 }
 
-TEST(MessageBoard, WhoSleepsIsNudgedOnceByWhoPostedOrTook) {
+TEST(MessageBoard, SleepingRankIsNudgedOnceAfterPostOrTake) {
   Boards boards(3);
   std::vector<uint32_t> woken;
   const auto wake = [&](uint32_t rank) { woken.push_back(rank); };
@@ -137,7 +137,7 @@ TEST(MessageBoard, MemoryThatIsNoBoardIsRefused) {
   EXPECT_FALSE(board.complete());
 }
 
-TEST(MessageBoard, WhatAHostilePeerWritesStaysWithinTheCell) {
+TEST(MessageBoard, PayloadsOfHostilePeerStayWithinCells) {
   const uint32_t seed = 11;
   std::mt19937_64 random(seed);
   const size_t bytes = MessageBoard::BoardBytes(2);
@@ -153,7 +153,7 @@ TEST(MessageBoard, WhatAHostilePeerWritesStaysWithinTheCell) {
     }
     while (const auto head = board.First(1)) {
       ++heads;
-      ASSERT_LE(head->payload.size(), MessageBoard::kMostBytes) << "seed " << seed;
+      ASSERT_LE(head->payload.size(), MessageBoard::kByteLimit) << "seed " << seed;
       ASSERT_GE(head->payload.data(), memory->data());
       ASSERT_LE(head->payload.data() + head->payload.size(), memory->data() + bytes);
       board.Take(1);

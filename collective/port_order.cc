@@ -57,8 +57,8 @@ class PortOrderer {
       AfterReceives(sent_[step]);
       AwaitReceived(sent_before, sent_[step]);
       AwaitClear(sent_before, sent_[step]);
-      SayReceived(received_before, received_[step]);
-      SayClear(received_before, received_[step]);
+      ReportReceived(received_before, received_[step]);
+      ReportClear(received_before, received_[step]);
       before_ = last_;
       for (const auto& [peer, with] : received_[step]) last_[peer] = with.messages.back();
       if (!sent_[step].empty() || !received_[step].empty()) receivers_ = &sent_[step];
@@ -113,24 +113,24 @@ class PortOrderer {
     for (const uint32_t send : with.messages) order_.sends_after_words.emplace_back(word, send);
   }
 
-  void SayReceived(const StepPeers& before, const StepPeers& received) {
+  void ReportReceived(const StepPeers& before, const StepPeers& received) {
     for (const auto& entry : before) {
       if (!IsMuchOfOneStep(entry, received)) continue;
-      for (const uint32_t receive : entry.second.messages) SayAfter(receive);
+      for (const uint32_t receive : entry.second.messages) DeferUntilReceive(receive);
       order_.said.push_back(WordAbout(receives_, entry, true));
     }
   }
 
-  void SayClear(const StepPeers& before, const StepPeers& received) {
+  void ReportClear(const StepPeers& before, const StepPeers& received) {
     for (const auto& entry : received) {
       if (!IsMuchOfOneStep(entry, before)) continue;
-      for (const auto& [from, receive] : last_) SayAfter(receive);
+      for (const auto& [from, receive] : last_) DeferUntilReceive(receive);
       order_.said.push_back(WordAbout(receives_, entry, false));
     }
   }
 
   // Makes the next word to be sent wait for the receive.
-  void SayAfter(uint32_t receive) {
+  void DeferUntilReceive(uint32_t receive) {
     order_.said_after_receives.emplace_back(receive, static_cast<uint32_t>(order_.said.size()));
   }
 

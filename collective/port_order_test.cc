@@ -47,7 +47,7 @@ std::vector<std::pair<uint32_t, bool>> Awaited(const MessagePlan& plan) {
 }
 
 // Steps 0 to 2 halve, 3 to 5 double; 2 and 3 have the same peer.
-TEST(PortOrder, WhoTurnsToAnotherRankWaitsForTheOneThatItLeavesAndForThatOne) {
+TEST(PortOrder, ChangeOfPeerWaitsForOldAndNewPeer) {
   const MessagePlan plan = PlanOf(HalvingDoublingAllReduce(0, 8), 0, 8, kWhole);
   EXPECT_THAT(Awaited(plan),
               ElementsAre(std::pair(0, false), std::pair(0, true), std::pair(1, false),

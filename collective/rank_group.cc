@@ -18,20 +18,20 @@ constexpr size_t kPlans = 64;
 // Minimum bytes a step must send to a rank for words (port_order.h) to pay off: a word takes as
 // long as a few thousand bytes; without it, two messages that meet at a port may take longer by the
 // shorter one.
-constexpr uint64_t kLeastWordBytes = 16 << 10;
+constexpr uint64_t kMinWordBytes = 16 << 10;
 constexpr uint64_t kKeptBytes = 4 << 20;  // of each kind of buffer
-constexpr size_t kMostWhyBytes = 1024;
+constexpr size_t kMaxReasonBytes = 1024;
 
-static_assert(MessageBoard::kMostBytes <= CollectiveRun::kCopiedBytes);
+static_assert(MessageBoard::kByteLimit <= CollectiveRun::kCopiedBytes);
 
 Lease TextLease(const std::string& text) {
-  const auto owner = std::make_shared<const std::string>(text.substr(0, kMostWhyBytes));
+  const auto owner = std::make_shared<const std::string>(text.substr(0, kMaxReasonBytes));
   return Lease(owner, std::as_bytes(std::span(owner->data(), owner->size())));
 }
 
 std::string TextOf(const Lease& lease) {
   const std::span<const std::byte> bytes =
-      lease.bytes().first(std::min(lease.size_bytes(), kMostWhyBytes));
+      lease.bytes().first(std::min(lease.size_bytes(), kMaxReasonBytes));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(
   auto found = std::find_if(plans_.begin(), plans_.end(), same);
   if (found == plans_.end()) {
     const MessageSizes sizes{.chunk_elements = chunk,
-                             .word_elements = kLeastWordBytes / ElementBytes(type)};
+                             .word_elements = kMinWordBytes / ElementBytes(type)};
     ASSIGN_OR_RETURN(MessagePlan plan, PlanMessages(schedule, options_.rank, world(), elements,
                                                     sizes, over_network_));
     if (plans_.size() == kPlans) plans_.pop_back();
@@ -122,12 +122,12 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
                    PlanOf(schedule, buffer.bytes.size() / ElementBytes(type), type));
   TUG_CHECK(board_ == nullptr || runs_.empty());
   const uint64_t number = next_++;
-  const bool on_board = board_ != nullptr && buffer.bytes.size() <= MessageBoard::kMostBytes;
+  const bool on_board = board_ != nullptr && buffer.bytes.size() <= MessageBoard::kByteLimit;
   CollectiveRun::Sinks sinks;
   sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t first, Lease payload) {
     SendElements(number, rank, message, first, std::move(payload));
   };
-  sinks.say = [this, number](const PortWord& word) { SayPortWord(number, word); };
+  sinks.say = [this, number](const PortWord& word) { SendPortWord(number, word); };
   sinks.wake = sinks_.wake;
   sinks.send_copies = on_board;
   Running& running = AddRun(number);
@@ -209,14 +209,14 @@ void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message,
   sinks_.send(std::move(outgoing));
 }
 
-void RankGroup::SayPortWord(uint64_t number, const PortWord& word) {
+void RankGroup::SendPortWord(uint64_t number, const PortWord& word) {
   CollectiveHeader says = OwnHeader(number, word.peer, *runs_.find(number)->second.run);
   says.message = word.number;
   says.received = word.received;
   sinks_.send(MessageTo(MessageKind::kClearToSend, word.peer, says));
 }
 
-void RankGroup::SayInCollective(uint64_t number, uint32_t rank) {
+void RankGroup::SendInCollective(uint64_t number, uint32_t rank) {
   const CollectiveHeader says = OwnHeader(number, rank, *runs_.find(number)->second.run);
   sinks_.send(MessageTo(MessageKind::kInCollective, rank, says));
 }
@@ -307,18 +307,18 @@ bool RankGroup::Work() {
     any = running.run->Work() || any;
     if (!any) continue;
     if (IsOver(running)) {
-      TellReads(it->first, *running.run);
+      ReportReads(it->first, *running.run);
       EndRun(it);
     }
     return true;
   }
-  for (auto& [number, running] : runs_) TellReads(number, *running.run);
+  for (auto& [number, running] : runs_) ReportReads(number, *running.run);
   return false;
 }
 
-void RankGroup::TellReads(uint64_t number, CollectiveRun& run) {
+void RankGroup::ReportReads(uint64_t number, CollectiveRun& run) {
   for (uint32_t rank = 0; rank < world(); ++rank) {
-    if (run.TakeReadInPlace(rank)) SayInCollective(number, rank);
+    if (run.TakeReadInPlace(rank)) SendInCollective(number, rank);
   }
 }
 
@@ -352,7 +352,7 @@ void RankGroup::OnTick(absl::Time now) {
 void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now) {
   const PeerTimes& times = running.times[rank];
   if (running.run->owes(rank) && now - times.told >= between_words_) {
-    SayInCollective(number, rank);
+    SendInCollective(number, rank);
   }
   if (board_ != nullptr && rank != options_.rank) {
     CheckPosted(number, running, rank, now);

@@ -76,7 +76,7 @@ class RankGroup {
   // ports (port_order.h). Both ranks of a pair must agree, which is checked.
   void SetOverNetwork(std::vector<bool> over_network);
 
-  // From now on, collectives of buffers of up to MessageBoard::kMostBytes use the board; on all
+  // From now on, collectives of buffers of up to MessageBoard::kByteLimit use the board; on all
   // ranks from the same collective on. REQUIRES: the board is complete and outlives the group;
   // earlier collectives are finished before the next Start.
   void UseBoard(MessageBoard* board) { board_ = board; }
@@ -168,10 +168,10 @@ class RankGroup {
   Outgoing MessageTo(MessageKind kind, uint32_t rank, const CollectiveHeader& says);
   void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t first_element,
                     Lease payload);
-  void SayPortWord(uint64_t number, const PortWord& word);
-  void SayInCollective(uint64_t number, uint32_t rank);
+  void SendPortWord(uint64_t number, const PortWord& word);
+  void SendInCollective(uint64_t number, uint32_t rank);
   // Notifies the ranks whose memory was read: they may be waiting only for that.
-  void TellReads(uint64_t number, CollectiveRun& run);
+  void ReportReads(uint64_t number, CollectiveRun& run);
   void KeepEarly(uint32_t rank, Message message);
   void Deliver(uint32_t rank, Message message, absl::Time now);
   // Whether the rank describes the collective as this one does; if not, the group fails.

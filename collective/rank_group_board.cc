@@ -63,7 +63,7 @@ void RankGroup::CheckPosted(uint64_t number, const Running& running, uint32_t ra
 
 void RankGroup::Nudge() {
   if (!watches_board()) return;
-  board_->Nudge([&](uint32_t rank) { SayInCollective(runs_.begin()->first, rank); });
+  board_->Nudge([&](uint32_t rank) { SendInCollective(runs_.begin()->first, rank); });
 }
 
 }  // namespace tug

@@ -158,7 +158,7 @@ TEST_F(RankGroupBoardTest, LongCollectivesGoByMessagesInBetween) {
   }
 }
 
-TEST_F(RankGroupBoardTest, WhoSleepsIsWokenByAWordOfWhoHasPosted) {
+TEST_F(RankGroupBoardTest, SleepingRankIsWokenByMessageOfPostingRank) {
   Open(3);
   Start(1, BinomialBroadcast(1, 3), kShort);
   boards_[1]->SetAsleep(true);
@@ -172,7 +172,7 @@ TEST_F(RankGroupBoardTest, WhoSleepsIsWokenByAWordOfWhoHasPosted) {
   EXPECT_TRUE(groups_[1]->finished(0)) << Error(1);
 }
 
-TEST_F(RankGroupBoardTest, WhoIsAheadWaitsForCellsAndFailsWithTheOther) {
+TEST_F(RankGroupBoardTest, RankAheadWaitsForCellsAndFailsWithItsPeer) {
   Open(2);
   for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {
     Start(0, BinomialBroadcast(0, 2), kShort);
@@ -235,7 +235,7 @@ CollectiveSchedule LastBeforeFirst(uint32_t rank) {
   return schedule;
 }
 
-TEST_F(RankGroupBoardTest, WhatIsPostedBeforeItsTurnIsKeptUntilItComes) {
+TEST_F(RankGroupBoardTest, EarlyPostIsKeptUntilItsTurn) {
   Open(4);
   for (const uint32_t rank : {0, 1, 3}) Start(rank, LastBeforeFirst(rank), kShort);
   std::mt19937 random(1);
@@ -289,7 +289,7 @@ TEST_F(RankGroupBoardTest, ShortAndLongAreAnErrorThatSaysBothSizes) {
   }
 }
 
-TEST_F(RankGroupBoardTest, OneThatOnlyPostsIsFoundByWhoExpectsMessages) {
+TEST_F(RankGroupBoardTest, SizeMismatchWithPostingRankIsReported) {
   Open(2);
   Start(0, BinomialBroadcast(0, 2), kShort);
   EXPECT_TRUE(groups_[0]->Work());
@@ -310,7 +310,7 @@ TEST_F(RankGroupBoardTest, AnotherAlgorithmIsAnErrorThatNamesTheRank) {
   }
 }
 
-TEST_F(RankGroupBoardTest, WhoIsACollectiveAheadWhileItIsAwaitedIsNamed) {
+TEST_F(RankGroupBoardTest, ErrorNamesRankThatIsACollectiveAhead) {
   Open(2);
   Start(0, BinomialBroadcast(0, 2), 0);  // posts nothing
   Start(0, BinomialBroadcast(0, 2), kShort);

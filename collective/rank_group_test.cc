@@ -150,7 +150,7 @@ TEST_F(RankGroupTest, SeveralCollectivesAreUnderWayAtOnce) {
   }
 }
 
-TEST_F(RankGroupTest, WhatComesBeforeACollectiveIsStartedIsKept) {
+TEST_F(RankGroupTest, KeepsMessagesOfCollectivesNotYetStarted) {
   Open(2);
   for (uint64_t round = 0; round < 3; ++round) Start(0, round);
   Pump();
@@ -277,7 +277,7 @@ TEST_F(RankGroupTest, AWordAboutAMessageThatIsNoneIsAnErrorThatNamesTheRank) {
   EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0 (worker 1)"), HasSubstr("message 99")));
 }
 
-TEST_F(RankGroupTest, RanksThatDoNotAgreeWhetherANetworkIsBetweenThemAreAnErrorThatNamesBoth) {
+TEST_F(RankGroupTest, RanksDisagreeingOnNetworkBetweenThemFail) {
   Open(3);
   groups_[0]->SetOverNetwork({false, true, false});
   for (uint32_t rank = 0; rank < 3; ++rank) Start(rank, 0);
@@ -285,7 +285,7 @@ TEST_F(RankGroupTest, RanksThatDoNotAgreeWhetherANetworkIsBetweenThemAreAnErrorT
   for (const uint32_t rank : {0, 1, 2}) EXPECT_THAT(Error(rank), HasSubstr("over the network"));
 }
 
-TEST_F(RankGroupTest, WhoGoesSilentWhileItsWordIsAwaitedIsNamed) {
+TEST_F(RankGroupTest, ErrorNamesRankThatGoesSilentWhileAwaited) {
   Open(4);
   SpreadOut();
   for (uint32_t rank = 0; rank < 4; ++rank) Start(rank, 0, 20000, "halving_doubling");
@@ -338,7 +338,7 @@ TEST_F(RankGroupTest, ASlowLinkWithRanksThatSayTheyAreThereIsNoError) {
   ExpectSum(1, 0);
 }
 
-TEST_F(RankGroupTest, WhoWasStoppedItselfDoesNotBlameTheOthers) {
+TEST_F(RankGroupTest, StoppedRankDoesNotBlameOtherRanks) {
   Open(2);
   Start(0, 0);
   Start(1, 0);
@@ -353,7 +353,7 @@ TEST_F(RankGroupTest, WhoWasStoppedItselfDoesNotBlameTheOthers) {
 }
 
 // 2 -> 1 -> 0, and rank 2 never starts. Rank 0 has waited longer than rank 1, but rank 1 is alive.
-TEST_F(RankGroupTest, WhoWaitsForAStuckRankIsNotTakenForIt) {
+TEST_F(RankGroupTest, RankWaitingForStuckRankIsNotBlamed) {
   Open(3);
   CollectiveSchedule first{.parts = 1, .steps = {{}, {}}};
   first.steps[1].receives = {{.peer = 1, .end = 1, .reduces = true}};

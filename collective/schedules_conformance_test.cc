@@ -114,7 +114,7 @@ TEST(AllReduceSchedules, SumEachContributionOnceToTheSameBitsOnAllRanks) {
   }
 }
 
-TEST(AllReduceSchedules, OfOneRankHaveNoSteps) {
+TEST(AllReduceSchedules, SchedulesOfOneRankHaveNoSteps) {
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
     for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
       EXPECT_TRUE(algorithm.schedule(0, 1, settings).steps.empty()) << algorithm.name;

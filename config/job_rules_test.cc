@@ -66,7 +66,7 @@ TEST(FieldRules, EveryFieldHasADefaultInRange) {
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);
 }
 
-TEST(FieldRules, OfAChoiceOnlyWhatIsChosenHasADefault) {
+TEST(FieldRules, OnlyTheSetFieldOfAOneofHasDefaults) {
   const JobConfig config = *Parse("data { path: 'text' } comm { push_codec { top_k {} } }");
   EXPECT_EQ(config.comm().push_codec().top_k().density(), 0.01);
   EXPECT_FALSE(config.comm().push_codec().has_qsgd());

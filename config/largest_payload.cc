@@ -20,7 +20,7 @@ constexpr uint64_t kTimesAPartition = 3;
 constexpr uint64_t kTimesASegment = 4 + kTimesAPartition;
 // Norms: 16 bytes per segment that one lane may own. No lane has memory for more elements than
 // this.
-constexpr uint64_t kMostElementsOfALane = uint64_t{1} << 36;
+constexpr uint64_t kMaxLaneElements = uint64_t{1} << 36;
 constexpr uint64_t kNormBytes = 16;
 
 }  // namespace
@@ -32,7 +32,7 @@ uint64_t LargestPayload(const CommConfig& comm) {
   if (comm.scheduler() == CommConfig::AUTO) {
     partition = std::max(partition, kMaxTunedPartitionBytes);
   }
-  const uint64_t norms = kMostElementsOfALane / comm.segment_elements() * kNormBytes;
+  const uint64_t norms = kMaxLaneElements / comm.segment_elements() * kNormBytes;
   return std::min(kMaxPayloadBytes, kFixedBytes + std::max({kTimesAPartition * partition,
                                                             kTimesASegment * segment, norms}));
 }

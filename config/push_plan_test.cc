@@ -24,7 +24,7 @@ TEST(PushPlan, EveryGradientIsClippedByWorkersOrByLanes) {
   }
 }
 
-TEST(PushPlan, LocalStepsAreTheWorkersWhateverIsClipped) {
+TEST(PushPlan, WorkersClipWithLocalStepsForAnyClipping) {
   JobConfig config;
   config.mutable_sync()->set_local_steps(2);
   for (const auto clip : kClips) {

@@ -15,7 +15,7 @@
 //   BACKUP   the first S - k of them    S - k pushes of c - 1 have arrived        the newest, >= c
 //   SSP      one push                   the slowest virtual worker has clock      the newest
 //                                       c - s, the sender's own ones c
-//   ASP      one push                   as SSP with s = kMostLead                 the newest
+//   ASP      one push                   as SSP with s = kMaxLead                 the newest
 //
 // A kExact pull, sent where the last evaluation begins, is answered once all pushes before clock c
 // have arrived; under BACKUP once clock c - 1 has closed, without k of its pushes.
@@ -31,7 +31,7 @@ namespace tug {
 
 // Steps that a virtual worker may be ahead of the slowest one, under any policy. Bounds the
 // incomplete steps that the coordinator keeps.
-inline constexpr uint64_t kMostLead = 65535;
+inline constexpr uint64_t kMaxLead = 65535;
 
 struct SyncMode {
   SyncConfig::Policy policy;
@@ -91,7 +91,7 @@ inline uint64_t StepOfVersion(const JobConfig& job, uint64_t version) {
 // worker is ahead.
 inline std::optional<uint64_t> StalenessBound(const SyncConfig& sync) {
   if (sync.policy() == SyncConfig::SSP) return sync.staleness();
-  if (sync.policy() == SyncConfig::ASP) return kMostLead;
+  if (sync.policy() == SyncConfig::ASP) return kMaxLead;
   return std::nullopt;
 }
 
@@ -104,7 +104,7 @@ inline uint64_t OmittedPushes(const SyncConfig& sync) {
 // Whether a job continues when a node is lost or leaves. External programs (model.external) cannot
 // take over steps of others. If steps are skipped (BACKUP), a successor might wait for weights that
 // never arrive. An all-reduce would miss a rank.
-inline bool GoesOnWithoutANode(const JobConfig& job) {
+inline bool ContinuesWithoutNode(const JobConfig& job) {
   return !job.model().external() && !SyncModeOf(job.sync().policy()).skips_steps &&
          job.exchange() != JobConfig::ALL_REDUCE;
 }

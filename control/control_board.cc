@@ -82,7 +82,7 @@ ControlBoard::Orders ControlBoard::orders() const {
   return orders_;
 }
 
-bool ControlBoard::TakeOrders(Orders& known) const {
+bool ControlBoard::RefreshOrders(Orders& known) const {
   absl::MutexLock lock(&mutex_);
   if (known == orders_) return false;
   known = orders_;

@@ -62,7 +62,7 @@ class ControlBoard {
   // For the compute thread.
   Orders orders() const;
   // Updates `known`; returns whether it changed. Does not allocate if it did not.
-  bool TakeOrders(Orders& known) const;
+  bool RefreshOrders(Orders& known) const;
   WorkerPlace place() const;
   // Blocks until the orders differ from `known`, or Cancel.
   absl::Status WaitForOrdersOtherThan(const Orders& known);

@@ -69,11 +69,11 @@ TEST(ControlBoard, DoesNotWaitForOrdersThatHaveChangedAlready) {
 TEST(ControlBoard, SaysWhetherOrdersHaveChanged) {
   ControlBoard board;
   ControlBoard::Orders known;
-  EXPECT_FALSE(board.TakeOrders(known));
+  EXPECT_FALSE(board.RefreshOrders(known));
   board.SetOrders({.go = true, .final_version = 9, .final_clocks = {9, 10}});
-  EXPECT_TRUE(board.TakeOrders(known));
+  EXPECT_TRUE(board.RefreshOrders(known));
   EXPECT_EQ(known, board.orders());
-  EXPECT_FALSE(board.TakeOrders(known));
+  EXPECT_FALSE(board.RefreshOrders(known));
 }
 
 TEST(ControlBoard, WakesTheWaiterWhenOrdersChange) {
@@ -100,7 +100,7 @@ TEST(ControlBoard, HandsOnTheScheduleThatAReplyOrders) {
   EXPECT_TRUE(ControlBoard::OrdersOf(reply, {}).go);
 }
 
-TEST(ControlBoard, KeepsTheNewestScheduleWhateverAReplySays) {
+TEST(ControlBoard, KeepsNewestScheduleDespiteOlderReplies) {
   const ExchangeSchedule known = {.number = 3, .partition_bytes = 4096, .credit_bytes = 65536};
   HeartbeatReply reply;
   EXPECT_EQ(ControlBoard::OrdersOf(reply, known).schedule, known) << "none";

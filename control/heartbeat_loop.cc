@@ -162,7 +162,8 @@ class Beats {
 
 void ArmLeaveSignal(LeaveSignal* leave, const JobConfig& config) {
   if (leave == nullptr) return;
-  leave->Arm(GoesOnWithoutANode(config) ? LeaveSignal::Rule::kLeave : LeaveSignal::Rule::kAwaitEnd);
+  leave->Arm(ContinuesWithoutNode(config) ? LeaveSignal::Rule::kLeave
+                                          : LeaveSignal::Rule::kAwaitEnd);
 }
 
 RegisterRequest ThisProcess(NodeKind kind) {

@@ -187,7 +187,7 @@ TEST_F(HeartbeatLoopTest, TellsItsOwnFailureThenEndsWithIt) {
   EXPECT_EQ(told, "no such text");
 }
 
-TEST_F(HeartbeatLoopTest, EndsWithItsOwnFailureWhateverTheCoordinatorAnswers) {
+TEST_F(HeartbeatLoopTest, EndsWithOwnFailureRegardlessOfReply) {
   Coordinator coordinator([](int, const HeartbeatRequest&, HeartbeatReply&) {
     return grpc::Status(grpc::StatusCode::NOT_FOUND, "not a member");
   });

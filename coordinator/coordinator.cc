@@ -225,8 +225,8 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
 
 void Coordinator::Advance(absl::Time now) {
   // One transition may enable another.
-  constexpr int kMostRounds = 16;
-  for (int round = 0; round < kMostRounds; ++round) {
+  constexpr int kMaxRounds = 16;
+  for (int round = 0; round < kMaxRounds; ++round) {
     const auto before = Mark();
     AdvanceOnce(now);
     if (Mark() == before) return;

@@ -156,8 +156,8 @@ class Coordinator {
   void RollBack(absl::Time now);
   // Adds a notice of the residuals lost with the virtual workers that `worker` no longer has among
   // `owners`. `what`: what happened to the worker.
-  void TellResiduals(const Member& worker, const std::string& what,
-                     std::span<const uint32_t> owners);
+  void ReportLostResiduals(const Member& worker, const std::string& what,
+                           std::span<const uint32_t> owners);
 
   // ---- coordinator_journal.cc ----
   // Appends a record to the journal.

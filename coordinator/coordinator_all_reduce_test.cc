@@ -54,7 +54,7 @@ TEST(CoordinatorAllReduce, PushAndPullHasNoServerBesideAWorker) {
   EXPECT_EQ(reply.view().workers(0).server_node_id(), 0u);
 }
 
-TEST(CoordinatorAllReduce, NobodyLeavesAndTheLossOfAnybodyEndsIt) {
+TEST(CoordinatorAllReduce, RefusesDrainsAndFailsOnAnyLoss) {
   JobUnderTest job(Options(2));
   for (uint64_t i = 1; i <= 2; ++i) Join(job, SERVER, i, 50);
   for (uint64_t i = 3; i <= 4; ++i) Join(job, WORKER, i, 50);

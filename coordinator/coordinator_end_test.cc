@@ -31,7 +31,7 @@ HeartbeatRequest Worked(const JobUnderTest& job, uint32_t id, uint64_t from, uin
   return beat;
 }
 
-TEST(CoordinatorEnd, WhereEveryPushIsAnUpdateDealsTheLastStepsOnceEveryoneHasPaused) {
+TEST(CoordinatorEnd, AspAssignsLastStepsOnceAllWorkersHavePaused) {
   JobUnderTest job(Asp(10));
   job.Run(1, 2);
   HeartbeatReply reply = job.Send(Worked(job, 2, 0, 5));
@@ -141,7 +141,7 @@ TEST_F(ResumedTest, AStopBeforeTheFirstStepEndsItThere) {
   EXPECT_EQ(job_.coordinator().phase(), DONE);
 }
 
-TEST_F(ResumedTest, AStopAfterwardsKeepsWhatWasBegunAndTakesNoPushBackThatASegmentHas) {
+TEST_F(ResumedTest, StopKeepsBegunStepsAndAppliedPushes) {
   HeartbeatRequest begun = Worked(job_, 3, 1, 1);
   begun.set_started(true);
   const HeartbeatReply reply = StopWhenPausing({job_.ReadyBeat(2), begun});

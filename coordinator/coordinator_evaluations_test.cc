@@ -57,7 +57,7 @@ TEST(Evaluations, EndTheJobInOrderWhenTheyNoLongerImprove) {
   EXPECT_EQ(status.best().loss(), 2.0);
 }
 
-TEST(Evaluations, OfTheRunThatGoesOnCount) {
+TEST(Evaluations, EarlierEvaluationsOfResumedRunCount) {
   CoordinatorOptions options = WithPatience(2);
   options.start.version = 20;
   options.past_evals.resize(2);
@@ -71,7 +71,7 @@ TEST(Evaluations, OfTheRunThatGoesOnCount) {
   EXPECT_TRUE(job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 31), 30, 1.5)).pause());
 }
 
-TEST(Evaluations, ThatAreNeverFiniteEndTheJobWithTheRemedy) {
+TEST(Evaluations, NonfiniteEvaluationsEndTheJobAndNameTheRemedy) {
   JobUnderTest job(WithPatience(2));
   job.Run(1, 1);
   const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 21);

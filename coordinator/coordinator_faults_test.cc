@@ -72,7 +72,7 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAWorkerLanesAreFencedFirstAndThenThe
   EXPECT_TRUE(job.Send(In(job.ReadyBeat(2), 2)).go());
 }
 
-TEST_F(CoordinatorFaultsTest, WhatALostWorkerHadNotReportedHoldsNoStepUp) {
+TEST_F(CoordinatorFaultsTest, UnreportedStepsOfLostWorkerBlockNoStep) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   for (uint64_t clock = 0; clock < 3; ++clock) {
@@ -168,7 +168,7 @@ TEST_F(CoordinatorFaultsTest, WaitingLeavesThemToWhoJoins) {
 
 // Servers have its pushes of the step, so the others complete the step before a replacement joins;
 // its own reports of the step never arrived.
-TEST_F(CoordinatorFaultsTest, AStepThatEndsWhileTheJobWaitsForAWorkerIsCompleteWithoutItsReports) {
+TEST_F(CoordinatorFaultsTest, StepEndingDuringWaitCompletesWithoutLostReports) {
   JobUnderTest job(Options(FaultConfig::WAIT));
   job.Run(1, 2);
   Lose(job, 3);
@@ -223,7 +223,7 @@ TEST_F(CoordinatorFaultsTest, TakesNobodyForFinishedWhoMayHaveToTakeOver) {
   EXPECT_EQ(job.Send(In(finished, 2)).phase(), DONE);
 }
 
-TEST_F(CoordinatorFaultsTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpointWhenOneHasJoined) {
+TEST_F(CoordinatorFaultsTest, RollsBackToCheckpointOnceServerReplacementJoins) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   job.Send(WithStep(WithStep(job.ReadyBeat(2), 0, 0), 1, 0));
@@ -352,7 +352,7 @@ TEST_F(CoordinatorFaultsTest, TheLossOfAServerOnceAllIsSavedEndsTheJob) {
   EXPECT_THAT(Notices(job), HasSubstr("only the last evaluation is missing"));
 }
 
-TEST_F(CoordinatorFaultsTest, WhatALostNodeStillSaysCountsNoMore) {
+TEST_F(CoordinatorFaultsTest, LateReportsOfLostNodeAreIgnored) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   Lose(job, 3);

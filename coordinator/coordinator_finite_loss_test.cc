@@ -69,7 +69,7 @@ Phase PhaseAfterTwoSteps(uint32_t most, double first, double second) {
   return job.coordinator().phase();
 }
 
-TEST(NonfiniteLoss, OfEveryStepOfAShortJobIsAFailureToo) {
+TEST(NonfiniteLoss, NonfiniteLossesOfWholeShortJobFailIt) {
   EXPECT_EQ(PhaseAfterTwoSteps(10, kNan, kNan), FAILED);
   EXPECT_EQ(PhaseAfterTwoSteps(10, 5, kNan), DONE);
   EXPECT_EQ(PhaseAfterTwoSteps(0, kNan, kNan), DONE) << "0: not watched";

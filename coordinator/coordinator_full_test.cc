@@ -67,7 +67,7 @@ TEST_F(FullJob, BeforeTheJobBeginsTooANodeWaitsForAPlace) {
   EXPECT_TRUE(Ask().ok());
 }
 
-TEST_F(FullJob, OneThatWaitsIsNotCountedAndTakesThePlaceOfOneThatIsLost) {
+TEST_F(FullJob, WaitingNodeIsNotCountedAndReplacesLostNode) {
   job_.Run(1, 2);
   living_ = {1, 2};
   while (Answer() == absl::StatusCode::kAborted) {
@@ -79,7 +79,7 @@ TEST_F(FullJob, OneThatWaitsIsNotCountedAndTakesThePlaceOfOneThatIsLost) {
   EXPECT_EQ(Ask(kNewcomer + 1).status().code(), absl::StatusCode::kAborted) << "full again";
 }
 
-TEST_F(FullJob, WhoLeavesMakesRoomAtOnce) {
+TEST_F(FullJob, DrainedWorkerMakesRoomAtOnce) {
   job_.Run(1, 2);
   EXPECT_EQ(Answer(), absl::StatusCode::kAborted);
   ASSERT_TRUE(job_.coordinator().OnDrain(3, job_.now()).ok());
@@ -134,7 +134,7 @@ TEST_F(FullJob, ANodeThatWaitsIsToldWhyTheJobFailed) {
   EXPECT_THAT(std::string(refusal.message()), HasSubstr("the disk is full"));
 }
 
-TEST_F(FullJob, OneThatWaitedAndIsGoneHoldsTheEndUpForAMomentOnly) {
+TEST_F(FullJob, VanishedWaitingNodeDelaysEndOnlyBriefly) {
   job_.Join(WORKER, 101);
   job_.Join(WORKER, 102);
   EXPECT_EQ(Answer(), absl::StatusCode::kAborted);
@@ -165,7 +165,7 @@ class FullBackupJob : public FullJob {
   FullBackupJob() : FullJob(Backup()) {}
 };
 
-TEST_F(FullBackupJob, NobodyWaitsForAPlaceThatNeverBecomesFree) {
+TEST_F(FullBackupJob, RefusesWorkerWhenNoPlaceCanBecomeFree) {
   job_.Join(WORKER, 101);
   job_.Join(WORKER, 102);
   EXPECT_EQ(Answer(), absl::StatusCode::kAborted) << "the job has not begun";

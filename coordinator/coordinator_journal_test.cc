@@ -82,7 +82,7 @@ TEST_F(JournaledJob, ASuccessorThatIsStoppedBeforeItsFirstTickLosesNobody) {
   EXPECT_EQ(again->OnStatus(job_.now()).nodes_size(), 3);
 }
 
-TEST_F(JournaledJob, OneThatHadEndedTellsEveryoneAgainAndThenEnds) {
+TEST_F(JournaledJob, RecoveredEndedJobReportsItsEndAgainAndEnds) {
   job_.Run(1, 2);
   HeartbeatRequest failure = job_.ReadyBeat(2);
   failure.set_failure("no text");
@@ -141,7 +141,7 @@ TEST_F(JournaledJob, ATraceThatWasBeingGatheredIsLostAndTheJobGoesOn) {
   EXPECT_THAT(std::get<NoticeAction>(actions[1]).text, HasSubstr("the trace is lost"));
 }
 
-TEST_F(JournaledJob, WhoIsToLeaveIsToldSoByTheSuccessorToo) {
+TEST_F(JournaledJob, RecoveredCoordinatorPausesDrainingNode) {
   job_.Run(1, 2);
   ASSERT_TRUE(job_.coordinator().OnDrain(3, job_.now()).ok());
   EXPECT_FALSE(job_.coordinator().OnDrain(1, job_.now()).ok()) << "the only server";

@@ -41,7 +41,7 @@ TEST_F(CoordinatorLeavingTest, AServerThatIsDrainedHandsOverAndLeaves) {
   EXPECT_EQ(Node(3).view.timeline(), 2u);
 }
 
-TEST_F(CoordinatorLeavingTest, WhoLeavesAJobThatWaitsForItIsToBeReplaced) {
+TEST_F(CoordinatorLeavingTest, ServerLeavingWaitingJobMustBeReplaced) {
   Begin(Options(2, 1));
   Lose(1);
   Lose(2);
@@ -100,7 +100,7 @@ TEST_F(CoordinatorLeavingTest, AJobThatWaitsForLostWorkersCountsOnNoneThatHasLef
   EXPECT_EQ(Node(2).view.timeline(), 2u);
 }
 
-TEST_F(CoordinatorLeavingTest, ItLeavesOnlyWhenNobodyAsksItAnyMore) {
+TEST_F(CoordinatorLeavingTest, DrainedServerLeavesOnceAllWorkersKnowTheView) {
   Begin(Options(2, 1));
   ASSERT_TRUE(Drain(2).ok());
   // Worker 4 is slow to learn of views.
@@ -114,7 +114,7 @@ TEST_F(CoordinatorLeavingTest, ItLeavesOnlyWhenNobodyAsksItAnyMore) {
   EXPECT_TRUE(Node(2).Beat().leave());
 }
 
-TEST_F(CoordinatorLeavingTest, WhatADrainedServerHadGoesToASpareOne) {
+TEST_F(CoordinatorLeavingTest, SegmentsOfDrainedServerMoveToSpare) {
   Begin(Options(2, 2, /*spares=*/1));
   ASSERT_TRUE(Drain(1).ok());
   Settle();
@@ -167,7 +167,7 @@ TEST_F(CoordinatorLeavingTest, OthersTakeOverFromALeaverEvenWhereNobodyDoesFromA
   EXPECT_EQ(joined.view.workers_size(), 2);
 }
 
-TEST_F(CoordinatorLeavingTest, WhoWantsToLeaveAndCannotStaysAndPeopleAreTold) {
+TEST_F(CoordinatorLeavingTest, RefusedDrainKeepsTheNodeAndNotifiesTheUser) {
   Begin(Options(1, 1));
   Notices();
   Node(1).said.set_leaving(true);
@@ -206,7 +206,7 @@ TEST_F(CoordinatorLeavingTest, BeforeTheJobBeginsWhoLeavesGivesUpItsPlace) {
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);
 }
 
-TEST_F(CoordinatorLeavingTest, NobodyLeavesAJobThatCannotGoOnWithoutIt) {
+TEST_F(CoordinatorLeavingTest, RefusesDrainsOfJobThatNeedsAllNodes) {
   CoordinatorOptions options = Options(2, 1);
   options.config.mutable_sync()->set_policy(SyncConfig::BACKUP);
   Begin(options);
@@ -254,7 +254,7 @@ TEST_F(CoordinatorLeavingTest, AJobThatOneHasLeftDoesNotWaitForWhoCameBeforeALos
 }
 
 // It asks to leave while another server serves; that one turns out to be lost.
-TEST_F(CoordinatorLeavingTest, WhoIsNeededAfterAllWhenAnotherIsLostIsToBeReplaced) {
+TEST_F(CoordinatorLeavingTest, LeavingServerIsReplacedIfOnlyOtherServerIsLost) {
   Begin(Options(1, 1));
   NodeUnderTest& leaver = Add(SERVER);
   leaver.said.set_leaving(true);
@@ -280,7 +280,7 @@ TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
 }
 
 // It holds nothing, so no node needs it. But the only other server may be lost already.
-TEST_F(CoordinatorLeavingTest, WhoLeavesIsLetGoOnceThoseThatStayWereHeardOf) {
+TEST_F(CoordinatorLeavingTest, LeavingServerWaitsForHeartbeatsOfRemainingServers) {
   Begin(Options(2, 2));
   NodeUnderTest& leaver = Add(SERVER, /*spare=*/true);
   leaver.said.set_leaving(true);
@@ -292,7 +292,7 @@ TEST_F(CoordinatorLeavingTest, WhoLeavesIsLetGoOnceThoseThatStayWereHeardOf) {
   EXPECT_TRUE(leaver.Beat().leave());
 }
 
-TEST_F(CoordinatorLeavingTest, WhoWasDrainedIsNotReplacedWhenAnotherIsLost) {
+TEST_F(CoordinatorLeavingTest, DrainedServerIsNotReplacedIfOtherServerIsLost) {
   Begin(Options(1, 1));
   NodeUnderTest& drained = Add(SERVER);
   ASSERT_TRUE(Drain(drained.id()).ok());

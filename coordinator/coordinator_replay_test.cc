@@ -83,7 +83,7 @@ class RandomJob {
 
   // Rebuilds the coordinator, and compares the output of both.
   void Compare() {
-    HearEverybody();  // a heartbeat is news to leaving nodes
+    SendAllHeartbeats();  // a heartbeat is news to leaving nodes
     Coordinator again(options_);
     std::vector<std::string> actions;
     for (const JournalRecord& record : journal_.records()) {
@@ -107,7 +107,7 @@ class RandomJob {
     Take();
   }
 
-  void HearEverybody() {
+  void SendAllHeartbeats() {
     const StatusReply status = coordinator_->OnStatus(now_);
     for (const NodeStatus& node : status.nodes()) {
       HeartbeatRequest beat;
@@ -119,7 +119,7 @@ class RandomJob {
   }
 
   // Another coordinator recovers the job.
-  void TakeUp() {
+  void RecoverState() {
     auto another = std::make_unique<Coordinator>(options_);
     for (const JournalRecord& record : journal_.records()) {
       ASSERT_TRUE(another->Replay(record).ok());
@@ -268,13 +268,13 @@ class RandomJob {
     if (node.next_view > 0 && Happens(80)) {
       beat.set_clocks_of_view(node.next_view);
       for (uint32_t v = 0; v < options_.config.cluster().virtual_workers(); ++v) {
-        beat.add_clocks(most_clock_ > 0 ? most_clock_ - 1 : 0);
+        beat.add_clocks(max_clock_ > 0 ? max_clock_ - 1 : 0);
       }
     }
     for (int lane = 0; lane < node.view.lanes_size(); ++lane) {
       if (node.view.lanes(lane).server_node_id() != node.id) continue;
       for (uint64_t version = node.view.start_version() + 1;
-           version <= std::max(most_clock_, node.reply.final_version()); ++version) {
+           version <= std::max(max_clock_, node.reply.final_version()); ++version) {
         if (version % 3 != 0 && version != node.reply.final_version()) continue;
         if (Happens(30)) continue;
         CheckpointPart* part = beat.add_parts();
@@ -313,7 +313,7 @@ class RandomJob {
     if (Happens(20)) {
       for (const uint32_t v : carried) AddEval(beat, v, node.clock);
     }
-    most_clock_ = std::max(most_clock_, node.clock);
+    max_clock_ = std::max(max_clock_, node.clock);
   }
 
   void AddStep(HeartbeatRequest& beat, uint32_t virtual_worker, uint64_t clock) {
@@ -363,7 +363,7 @@ class RandomJob {
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   std::vector<Node> nodes_;
   uint64_t incarnation_ = 0;
-  uint64_t most_clock_ = 0;
+  uint64_t max_clock_ = 0;
   std::vector<uint64_t> commits_;     // without a result yet
   std::vector<std::string> actions_;  // all so far
 };
@@ -380,7 +380,7 @@ TEST(CoordinatorReplay, EndsInTheSameStateWithTheSameActionsAndReplies) {
       random.Live(100);
       ASSERT_NO_FATAL_FAILURE(random.Compare());
       if (part % 2 == 0) continue;
-      ASSERT_NO_FATAL_FAILURE(random.TakeUp());
+      ASSERT_NO_FATAL_FAILURE(random.RecoverState());
     }
     actions += random.actions();
     records += random.journal().position();

@@ -106,7 +106,7 @@ TEST_F(CoordinatorResidualsTest, ALostWorkerHoldsNoCheckpointUp) {
   EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
 }
 
-TEST_F(CoordinatorResidualsTest, WhatAWorkerWroteOfStepsThatAreTakenAgainIsVoid) {
+TEST_F(CoordinatorResidualsTest, ResidualPartsOfRepeatedStepsAreDiscarded) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   HeartbeatRequest lost = job.ReadyBeat(3);
@@ -151,7 +151,7 @@ TEST_F(CoordinatorResidualsTest, AJobGoesBackToACheckpointThatWorkersAreStillWri
   EXPECT_TRUE(begun);
 }
 
-TEST_F(CoordinatorResidualsTest, WhatIsNotWrittenInTimeIsLostWhenTheJobGoesBackAndIsTold) {
+TEST_F(CoordinatorResidualsTest, RollbackReportsResidualsNotWrittenInTime) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   Step(job, 3);
@@ -179,7 +179,7 @@ void GoBackLackingResiduals(JobUnderTest& job) {
   job.coordinator().OnGone(1, kJob, job.now());
 }
 
-TEST_F(CoordinatorResidualsTest, WhatWorkersLackThatAreLostMeanwhileIsToldToo) {
+TEST_F(CoordinatorResidualsTest, RollbackReportsResidualsOfWorkersLostMeanwhile) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   Step(job, 3);
@@ -221,7 +221,7 @@ TEST_F(CoordinatorResidualsTest, AJobThatIsStoppedAsItGoesBackKeepsWhatLanesHave
   EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
 }
 
-TEST_F(CoordinatorResidualsTest, WhatNobodyWaitsForMayFail) {
+TEST_F(CoordinatorResidualsTest, FailuresOfUnneededResidualPartsAreIgnored) {
   JobUnderTest job(Options());
   job.Run(1, 2);
   const auto failed = [&job](uint32_t worker, uint32_t virtual_worker, uint64_t version) {

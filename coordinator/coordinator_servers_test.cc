@@ -166,7 +166,7 @@ TEST_F(CoordinatorServersTest, ALossOfADrainingServerLosesWhatNobodyHasYet) {
   EXPECT_EQ(job_->coordinator().phase(), WAITING);
 }
 
-TEST_F(CoordinatorServersTest, WhoeverTookOverMayBeLostToo) {
+TEST_F(CoordinatorServersTest, RollsBackIfServerThatTookOverIsLost) {
   Begin(Options(2, 1));
   Node(1).copies = false;
   ASSERT_TRUE(Drain(1).ok());

@@ -31,7 +31,7 @@ void AddBest(const std::optional<EvalMetrics>& best, StatusReply& reply) {
 // checkpoint is not of the last reported step. Either the job was stopped during a rollback, and
 // later steps are lost; or all steps were saved when the rollback began, and reports of the last
 // ones were lost.
-void TellOnlyWhatIsSaved(EarlyStop evaluations, StatusReply& reply) {
+void LimitToLastCheckpoint(EarlyStop evaluations, StatusReply& reply) {
   reply.set_step(reply.last_checkpoint());
   reply.set_loss(std::numeric_limits<double>::quiet_NaN());
   reply.set_tokens_per_second(0);
@@ -65,7 +65,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
                            static_cast<double>(last_step - timeline_->progress.step()));
   }
   if (phase() == DONE && reply.last_checkpoint() != reply.step()) {
-    TellOnlyWhatIsSaved(early_stop_, reply);
+    LimitToLastCheckpoint(early_stop_, reply);
   }
   for (const auto& [id, member] : membership_.members()) {
     NodeStatus* node = reply.add_nodes();

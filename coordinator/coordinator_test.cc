@@ -273,7 +273,7 @@ TEST(Coordinator, FailsWhenTheCheckpointThatAStopEndsWithWasNotWritten) {
 }
 
 // Steps may be shorter than the heartbeat interval.
-TEST(Coordinator, WhatIsWrittenWhenAJobFailsIsCommittedAllTheSame) {
+TEST(Coordinator, CommitsCheckpointWrittenWhileJobFails) {
   JobUnderTest job(1, 1, 10);
   job.Run(1, 1);
   HeartbeatRequest failing = job.ReadyBeat(2);

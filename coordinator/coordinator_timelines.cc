@@ -50,7 +50,7 @@ void Coordinator::IssueFirstView() {
                        "placement.host_weight_cache has no effect: it needs workers on a host that "
                        "has a server, and servers on other hosts");
   }
-  if (!GoesOnWithoutANode(config())) membership_.Close();
+  if (!ContinuesWithoutNode(config())) membership_.Close();
   if (views_.MovesSegments()) membership_.OpenToServers();
 }
 
@@ -61,7 +61,7 @@ void Coordinator::IssueTimeline(const std::vector<uint32_t>& servers) {
 }
 
 void Coordinator::ChangeView(absl::Time now) {
-  if (stage_.ended() || !views_.begun() || !GoesOnWithoutANode(config())) return;
+  if (stage_.ended() || !views_.begun() || !ContinuesWithoutNode(config())) return;
   if (stage_.rolling_back()) return RollBack(now);
   if (phase() != RUNNING) return;
   if (views_.TakeSettled()) TakeSettledView(now);
@@ -88,7 +88,7 @@ void Coordinator::TakeSettledView(absl::Time now) {
   for (const WorkerAssignment& place : views_.view().workers()) {
     const Member* const worker = membership_.Find(place.node_id());
     if (worker == nullptr) continue;  // a notice was added when it was lost
-    TellResiduals(*worker, worker->leaving ? "left" : "gave up virtual workers", owners);
+    ReportLostResiduals(*worker, worker->leaving ? "left" : "gave up virtual workers", owners);
   }
   const std::vector<uint32_t> before = views_.Carriers();
   for (uint32_t v = 0; v < owners.size(); ++v) {
@@ -109,7 +109,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     record.mutable_lost()->set_how(how);
   });
   const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
-  if (views_.begun() && !GoesOnWithoutANode(config())) {
+  if (views_.begun() && !ContinuesWithoutNode(config())) {
     member->told_of_end = true;  // it cannot be notified
     return Fail(lost, now);
   }
@@ -121,7 +121,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   const NodeKind kind = member->kind;
   const bool in_view =
       views_.begun() && (views_.Includes(*member) || views_.HoldsSegments(*member));
-  const uint32_t most_rollbacks = config().fault().max_rollbacks();
+  const uint32_t rollback_limit = config().fault().max_rollbacks();
   const std::string key = absl::StrCat("lost ", id);
   if (!in_view || stage_.rolling_back()) {
     const bool stood_by = kind == SERVER && views_.begun() && !member->placed;
@@ -132,11 +132,11 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   } else if (kind == SERVER && checkpoints_.AllIsSaved()) {
     stage_.RollBack(/*loses_steps=*/false, now);
     actions_.AddNotice(key, lost);
-  } else if (kind == SERVER && stage_.rollbacks() >= most_rollbacks) {
+  } else if (kind == SERVER && stage_.rollbacks() >= rollback_limit) {
     member->told_of_end = true;
     return Fail(
         absl::StrCat(lost, "; its segments have no complete replica, and fault.max_rollbacks = ",
-                     most_rollbacks,
+                     rollback_limit,
                      " allows no further rollback: raise it, or set sync.replicas=2"),
         now);
   } else if (kind == SERVER || phase() == WAITING) {
@@ -150,15 +150,15 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   } else {
     const size_t left = membership_.OfKind(WORKER).size() - 1;
     actions_.AddNotice(key, absl::StrCat(lost, LossText(config().fault().on_worker_loss(), left)));
-    TellResiduals(*member, "was lost", {});
+    ReportLostResiduals(*member, "was lost", {});
   }
   membership_.Remove(id);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
   if (views_.begun()) checkpoints_.SetCarried(views_.Carried());
 }
 
-void Coordinator::TellResiduals(const Member& worker, const std::string& what,
-                                std::span<const uint32_t> owners) {
+void Coordinator::ReportLostResiduals(const Member& worker, const std::string& what,
+                                      std::span<const uint32_t> owners) {
   const std::string gone = timeline_->residuals.Take(worker.id, owners);
   if (gone.empty()) return;
   actions_.AddNotice(

@@ -69,12 +69,12 @@ WaitReason WaitsToRollBack(const JobCheckpoints& checkpoints, const LeavingNodes
 
 // "server 1, worker 3"
 std::string NotReady(const JobViews& views, const Membership& membership) {
-  constexpr size_t kMostNamed = 4;
+  constexpr size_t kMaxNamed = 4;
   std::vector<std::string> names;
   size_t others = 0;
   for (const auto& [id, member] : membership.members()) {
     if (member.ready || !views.Includes(member)) continue;
-    if (names.size() == kMostNamed) {
+    if (names.size() == kMaxNamed) {
       ++others;
     } else {
       names.push_back(absl::StrCat(KindName(member.kind), " ", id));

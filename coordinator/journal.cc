@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Create(const std::stri
   return journal;
 }
 
-absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::TakeUp(
+absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::RecoverState(
     const std::string& path, const std::function<absl::Status(const JournalRecord&)>& take) {
   ASSIGN_OR_RETURN(FileDescriptor fd, OpenToAppend(path, 0));
   JournalExtent extent;

@@ -78,7 +78,7 @@ class FileJournal final : public Journal {
   // `take` with each record, in order, and returns its first error. Errors: NOT_FOUND, DATA_LOSS
   // (damaged), FAILED_PRECONDITION (written in another format), all with the file's name; those of
   // the file system.
-  static absl::StatusOr<std::unique_ptr<FileJournal>> TakeUp(
+  static absl::StatusOr<std::unique_ptr<FileJournal>> RecoverState(
       const std::string& path, const std::function<absl::Status(const JournalRecord&)>& take);
 
   void Append(const JournalRecord& record) override;
@@ -114,9 +114,9 @@ class FileJournal final : public Journal {
   uint64_t syncs_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Pure part of TakeUp: parses a journal's bytes. Returns the extent of the complete batches; the
-// rest is a batch that was being written. Errors: DATA_LOSS and FAILED_PRECONDITION, naming `path`;
-// the first of `take`.
+// Pure part of RecoverState: parses a journal's bytes. Returns the extent of the complete batches;
+// the rest is a batch that was being written. Errors: DATA_LOSS and FAILED_PRECONDITION, naming
+// `path`; the first of `take`.
 struct JournalExtent {
   uint64_t bytes = 0;  // 0: the header is incomplete
   uint64_t records = 0;

@@ -68,8 +68,8 @@ class JournalTest : public ::testing::Test {
     if (!extent.ok()) return extent.status();
     return nodes;
   }
-  absl::StatusOr<std::unique_ptr<FileJournal>> TakeUp(std::vector<uint32_t>& nodes) const {
-    return FileJournal::TakeUp(path_, [&](const JournalRecord& record) {
+  absl::StatusOr<std::unique_ptr<FileJournal>> RecoverState(std::vector<uint32_t>& nodes) const {
+    return FileJournal::RecoverState(path_, [&](const JournalRecord& record) {
       nodes.push_back(record.lost().node_id());
       return absl::OkStatus();
     });
@@ -83,7 +83,7 @@ TEST_F(JournalTest, GivesRecordsBackInOrderAndGoesOnAfterThem) {
   WriteJournal(3);
   for (uint32_t more = 4; more <= 6; ++more) {
     std::vector<uint32_t> nodes;
-    const auto journal = TakeUp(nodes);
+    const auto journal = RecoverState(nodes);
     ASSERT_TRUE(journal.ok()) << journal.status();
     EXPECT_EQ(nodes.size(), more);
     EXPECT_EQ(nodes.back(), more - 1);
@@ -93,7 +93,7 @@ TEST_F(JournalTest, GivesRecordsBackInOrderAndGoesOnAfterThem) {
   }
 }
 
-TEST_F(JournalTest, WhatNobodyWaitedForMayBeLostAndNothingElse) {
+TEST_F(JournalTest, LosesOnlyRecordsThatWereNotSynced) {
   auto journal = FileJournal::Create(path_, Begin());
   ASSERT_TRUE(journal.ok());
   (*journal)->Append(Lost(1));
@@ -148,7 +148,7 @@ TEST_F(JournalTest, ALastBatchThatIsNotWholeIsCutOffWhereverItEnds) {
     // Each file has its own salt: cut this one.
     SetBytes(three.substr(0, size));
     std::vector<uint32_t> nodes;
-    auto journal = TakeUp(nodes);
+    auto journal = RecoverState(nodes);
     ASSERT_TRUE(journal.ok()) << size << ": " << journal.status();
     ASSERT_EQ(nodes, (std::vector<uint32_t>{0, 1, 2})) << size;
     (*journal)->Append(Lost(9));
@@ -208,9 +208,9 @@ TEST_F(JournalTest, RandomBytesAreNeverRead) {
 
 TEST_F(JournalTest, SaysWhenThereIsNone) {
   std::vector<uint32_t> nodes;
-  EXPECT_EQ(TakeUp(nodes).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(RecoverState(nodes).status().code(), absl::StatusCode::kNotFound);
   SetBytes("");
-  EXPECT_EQ(TakeUp(nodes).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(RecoverState(nodes).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(JournalTest, AfterAWriteThatFailedNothingIsDurableAnyMore) {

@@ -15,7 +15,7 @@ TEST(ShownText, HasNoControlCharacters) {
             "a  31mb")
       << "CSI as one character";
   EXPECT_EQ(Shown("M\xC3\xBCnchen \xE2\x82\xAC"), "M\xC3\xBCnchen \xE2\x82\xAC");
-  EXPECT_EQ(Shown(std::string(3000, 'x')).size(), kMostShownBytes);
+  EXPECT_EQ(Shown(std::string(3000, 'x')).size(), kMaxShownBytes);
   EXPECT_EQ(Shown("abc\xE2\x82\xAC", 5), "abc") << "no half character";
 }
 

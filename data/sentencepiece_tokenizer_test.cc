@@ -144,7 +144,7 @@ TEST(SentencePieceTokenizer, GivesTheTokensOfTheOriginalProgram) {
   }
 }
 
-TEST(SentencePieceTokenizer, KeepsLineEndsAndSpacesWhateverTheModelSaysOfThem) {
+TEST(SentencePieceTokenizer, KeepsLineEndsAndSpacesDespiteModelSettings) {
   for (const char* name : {"bpe.model", "unigram.model"}) {
     SentencePieceModel model = Parsed(name);
     model.mutable_normalizer_spec()->set_add_dummy_prefix(true);
@@ -182,7 +182,7 @@ TEST(SentencePieceTokenizer, DividesRunsIntoUserDefinedPiecesAsTheLibrary) {
                                       "|"));
 }
 
-TEST(SentencePieceTokenizer, OfEqualScoresTheFirstFoundStays) {
+TEST(SentencePieceTokenizer, KeepsFirstFoundOfEqualScores) {
   const auto model = ModelOf(kUnigram, {{"-", -5}, {"--", -6}, {"▁", -3}, {"a", -4}});
   EXPECT_EQ(Pieces(model, "a --- a"), "a|▁|-|--|▁|a");
 }
@@ -224,7 +224,7 @@ TEST(SentencePieceTokenizer, FindsPiecesThatReachOverSpaces) {
   }
 }
 
-TEST(SentencePieceTokenizer, TokensDoNotDependOnTheCutWhateverTheUnit) {
+TEST(SentencePieceTokenizer, TokensDoNotDependOnCutsOfAnyUnit) {
   const auto lines = ModelOf(kBpe, {{"▁of▁the", -2},
                                     {"▁of", -3},
                                     {"▁the", -3},

@@ -47,7 +47,7 @@ TEST(NeedsOf, HasNoFormulaForAReplay) {
   EXPECT_EQ(ExchangedBytes(replay), 0u);
 }
 
-TEST(ComputeThreads, OfWorkersThatDivideTheHost) {
+TEST(ComputeThreads, WorkersDivideTheHost) {
   const HostNeeds needs{.has_job = true, .servers = 1, .workers = 2};
   EXPECT_EQ(ComputeThreads(Job(), needs, 8, false), 2 * 3);
   const JobConfig open = Job({"cluster.compute_threads=0"});

@@ -19,7 +19,7 @@ namespace tug {
 namespace {
 
 constexpr size_t kChunkBytes = 256 << 10;
-constexpr size_t kMostRoundTrips = 200;
+constexpr size_t kMaxRoundTrips = 200;
 constexpr absl::Duration kLongestStream = absl::Seconds(10);  // limit for a peer's request
 constexpr char kEcho = 'e';
 constexpr char kStream = 's';  // followed by the length of a stream back in ns
@@ -76,7 +76,7 @@ absl::Status AskRoundTrips(int fd, absl::Duration most, LinkReport& report) {
   ClockOffset clock;
   std::vector<double> times;
   const absl::Time end = SteadyNow() + most;
-  while (times.empty() || (times.size() < kMostRoundTrips && SteadyNow() < end)) {
+  while (times.empty() || (times.size() < kMaxRoundTrips && SteadyNow() < end)) {
     char ask = kEcho;
     int64_t answered = 0;
     const int64_t sent = absl::GetCurrentTimeNanos();

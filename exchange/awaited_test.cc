@@ -13,7 +13,7 @@ namespace {
 
 using AwaitedTest = ExchangeTest;
 
-TEST_F(AwaitedTest, NothingIsOpenOfABlockThatNobodyAskedFor) {
+TEST_F(AwaitedTest, UnrequestedBlockAwaitsNothing) {
   EXPECT_EQ(exchange_.AwaitedOf(1), Awaited::kNothing);
 }
 
@@ -50,7 +50,7 @@ class UpdatesAwaitedTest : public ExchangeTest {
   UpdatesAwaitedTest() : ExchangeTest(SyncConfig::ASP) {}
 };
 
-TEST_F(UpdatesAwaitedTest, WhereEveryPushIsAnUpdateAPullWithoutAnAnswerWaitsForOthers) {
+TEST_F(UpdatesAwaitedTest, UnansweredPullWaitsForOtherWorkers) {
   exchange_.Pull({1, Want::kAtLeast, 1, destination_, false, {}, {}, {5, 1}}, now_);
   EXPECT_EQ(exchange_.AwaitedOf(1), Awaited::kSum);
   Answer(sent_[0], MessageKind::kWeights, std::vector<float>(kSegment));

@@ -35,7 +35,7 @@ TEST_F(BlockClocksTest, APullIsOfTheStepBeforeThePushAndOfTheNextAfterIt) {
   EXPECT_EQ(MeaningOf(clocks_.Pull(1)).block, 1u);
 }
 
-TEST_F(BlockClocksTest, WhatWasPulledForTheStepAfterTheLastMayBePulledOnceMore) {
+TEST_F(BlockClocksTest, AllowsOneMorePullOfWeightsAfterLastStep) {
   clocks_.OnPulled(clocks_.Pull(0));
   EXPECT_FALSE(clocks_.CheckMayPull(0).ok());
   clocks_.AllowLastPulls();

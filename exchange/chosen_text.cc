@@ -12,7 +12,7 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostServers = 8;  // servers of a group that are listed by number
+constexpr size_t kMaxServers = 8;  // servers of a group that are listed by number
 
 std::string RateText(double bytes_per_second) {
   const double mbit = bytes_per_second * 8e-6;
@@ -70,7 +70,7 @@ std::string DescribeChosen(std::span<const CodecChooser::Chosen> chosen,
     }
     const bool one = group.servers.size() == 1;
     const std::string servers =
-        group.servers.size() > kMostServers
+        group.servers.size() > kMaxServers
             ? absl::StrCat(group.servers.size(), " servers")
             : absl::StrCat(one ? "server " : "servers ", absl::StrJoin(group.servers, ", "));
     texts.push_back(absl::StrCat(servers, " as ", names[group.method], how));

@@ -66,7 +66,7 @@ TEST_F(ExchangeAnnouncedTest, SendsHeadersAloneToALaneThatHasDeferredUntilItAsks
   EXPECT_EQ(wanted[0].to, LanePeer(0));
 }
 
-TEST_F(ExchangeAnnouncedTest, WhatIsAnnouncedTakesNoCredit) {
+TEST_F(ExchangeAnnouncedTest, AnnouncedPushesUseNoCredit) {
   DeferAtLane0(2);
   Push(1);
   Push(0);

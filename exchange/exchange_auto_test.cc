@@ -160,7 +160,7 @@ TEST_F(AutoExchangeTest, ARepeatHasTheSameBytesAndTellsNothingOfTheLink) {
   EXPECT_EQ(auto_->choices().pushes[1].bytes_per_second, before);
 }
 
-TEST_F(AutoExchangeTest, WhatIsCutAnewForAnotherLaneHasTheSameElements) {
+TEST_F(AutoExchangeTest, RepartitionedPushHasSameElements) {
   PushBlock(0, 0);
   const std::vector<Outgoing> first = sent_;
   sent_.clear();

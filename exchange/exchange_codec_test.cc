@@ -108,7 +108,7 @@ TEST_F(CodecExchangeTest, APushThatIsCutAnewHasTheSameFrames) {
 }
 
 // A push that is partitioned again may be queued behind a later one of its block.
-TEST_F(CodecExchangeTest, ResidualsTakePushesInOrderWhateverLeavesFirst) {
+TEST_F(CodecExchangeTest, ResidualsApplyPushesInOrderDespiteSendOrder) {
   exchange_.SetSchedule({.number = 1,
                          .partition_bytes = kSegment * sizeof(float),
                          .credit_bytes = 1},  // one partition at a time
@@ -148,7 +148,7 @@ TEST_F(CodecExchangeTest, ResidualsTakePushesInOrderWhateverLeavesFirst) {
   }
 }
 
-TEST_F(CodecExchangeTest, WhatIsDroppedGoesWithTheNextPush) {
+TEST_F(CodecExchangeTest, DroppedPushIsAddedToNextPush) {
   Push(1, 1);
   for (int i = 0; i < 3; ++i) Answer(sent_[i], MessageKind::kDropped);
   ASSERT_EQ(committed_.size(), 1u);

@@ -145,7 +145,7 @@ TEST_F(ExchangeFreedTest, APushThatWasLetGoOfIsLostWhenSegmentsMove) {
   EXPECT_EQ(again[0].payload.size_bytes(), kSegment * sizeof(float));
 }
 
-TEST_F(ExchangeFreedTest, WhatIsGivenUpIsLetGoOfAndNotLost) {
+TEST_F(ExchangeFreedTest, CancelledPushIsReleasedAndNotLost) {
   PushAndAnswer(MessageKind::kReceived);
   exchange_.SetCarried({{6}}, now_);
   EXPECT_EQ(received_.size(), 1u);

@@ -118,7 +118,7 @@ TEST_F(UpdatePerPushTest, ALateAnswerToAPullForOthersIsNotTaken) {
 
 // Its gradient is zero, so it fits any version of the weights. The versions of other partitions may
 // be ahead of its lane.
-TEST_F(UpdatePerPushTest, APartitionThatTheStepDoesNotTouchIsPushedAsOfWhateverItsLaneHas) {
+TEST_F(UpdatePerPushTest, UntouchedPartitionIsPushedForAnyVersion) {
   const ElementRuns rows = {{10, 20}, {2 * kSegment, 2 * kSegment + 7}};  // segments 0 and 2
   AlignedBuffer memory(3 * kSegment * sizeof(float));
   for (uint64_t clock : {4, 5}) {
@@ -147,7 +147,7 @@ TEST_F(UpdatePerPushTest, APartitionThatTheStepDoesNotTouchIsPushedAsOfWhateverI
     for (const Outgoing& push : pushes) {
       const uint32_t segment = push.header.first_segment;
       const bool untouched = clock == 4 && segment == 1;
-      EXPECT_EQ(push.header.version, untouched ? kWhateverVersion : 5 * clock + segment);
+      EXPECT_EQ(push.header.version, untouched ? kAnyWeightsVersion : 5 * clock + segment);
       Answer(push, MessageKind::kCommitted);
     }
   }

@@ -208,7 +208,7 @@ TEST_F(ExchangeTest, IgnoresAnswersToWhatWasNeverSent) {
 
 // A lane that defers and answers late, twice, out of order or never: every push is committed once,
 // and all credit returns.
-TEST_F(ExchangeTest, EndsEveryPushOnceWhateverTheOrderOfAnswers) {
+TEST_F(ExchangeTest, CommitsEveryPushOnceForAnyOrderOfReplies) {
   std::mt19937_64 random(11);
   std::vector<Outgoing> seen;
   std::vector<std::pair<Outgoing, MessageKind>> answers;

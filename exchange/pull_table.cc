@@ -152,7 +152,7 @@ void PullTable::Send(const OpenPull& pull, uint32_t partition) {
 
 void PullTable::OnWeights(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
-  if (header.ack_id != 0) SayReceived(header);
+  if (header.ack_id != 0) ReportReceived(header);
   OpenPull* pull = header.block < pulls_.size() ? &pulls_[header.block] : nullptr;
   std::optional<uint32_t> partition;
   if (pull != nullptr && pull->missing > 0) partition = pull->plan->FindPulled(header);
@@ -192,7 +192,7 @@ bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) c
 }
 
 // Also acknowledges weights that no pull waits for: they still hold the lane's credit.
-void PullTable::SayReceived(const WireHeader& weights) {
+void PullTable::ReportReceived(const WireHeader& weights) {
   WireHeader header;
   header.kind = MessageKind::kWeightsReceived;
   header.job = options_.job;
@@ -301,7 +301,7 @@ void PullTable::Complete(OpenPull& pull) {
                     .clock = pull.request.clock};
   for (size_t p = 0; p < pull.partitions.size(); ++p) {
     if (pull.partitions[p] == State::kUnwanted) {
-      versions_.Set(PartsOf(pull)[p], kWhateverVersion);
+      versions_.Set(PartsOf(pull)[p], kAnyWeightsVersion);
     }
   }
   if (IsInOnePiece(pull)) {

@@ -44,7 +44,7 @@ class PullTable {
   // Acknowledges weights sent in the previous view: the pull is resent anyway, but they hold the
   // lane's credit.
   void OnOldWeights(const WireHeader& header) {
-    if (header.ack_id != 0) SayReceived(header);
+    if (header.ack_id != 0) ReportReceived(header);
   }
   void OnTick(absl::Time now);
   // Resends all open pulls, due or not.
@@ -90,7 +90,7 @@ class PullTable {
   void Ask(OpenPull& pull, absl::Time now);
   void Send(const OpenPull& pull, uint32_t partition);
   // Acknowledges weights to the lane, which returns its credit.
-  void SayReceived(const WireHeader& weights);
+  void ReportReceived(const WireHeader& weights);
   // Whether the weights answer this request, not an earlier pull.
   bool Answers(const PullRequest& request, const WireHeader& weights) const;
   // False if the payload does not match the request.

@@ -14,7 +14,7 @@ namespace {
 // partitions that the push had before.
 uint64_t LowestVersion(std::span<const Partition> plan, std::span<const PartitionPush> pushes,
                        const Partition& part) {
-  uint64_t lowest = kWhateverVersion;
+  uint64_t lowest = kAnyWeightsVersion;
   for (size_t p = 0; p < plan.size(); ++p) {
     const bool overlaps = plan[p].begin < part.end && part.begin < plan[p].end;
     if (overlaps) lowest = std::min(lowest, pushes[p].version);
@@ -249,12 +249,12 @@ bool PushTable::Advance(OpenPush& push, uint32_t partition, MessageKind answer, 
   const bool received = part.state == State::kReceived || part.state == State::kCommitted;
   if (options_.frees_gradients && received && before != State::kReceived) {
     payloads_.LetGo(push, partition);
-    if (--push.unreceived == 0) SayReceived(push);
+    if (--push.unreceived == 0) ReportReceived(push);
   }
   return true;
 }
 
-void PushTable::SayReceived(OpenPush& push) {
+void PushTable::ReportReceived(OpenPush& push) {
   push.unreceived = 0;
   push.request.gradient = Lease();
   push.request.frames = {};
@@ -264,7 +264,7 @@ void PushTable::SayReceived(OpenPush& push) {
 
 void PushTable::Finish(uint32_t place) {
   OpenPush& push = pushes_.at(place);
-  if (options_.frees_gradients && push.unreceived > 0) SayReceived(push);
+  if (options_.frees_gradients && push.unreceived > 0) ReportReceived(push);
   const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock,
                             push.dropped, push.lost};
   pushes_.Close(place);
@@ -284,7 +284,7 @@ void PushTable::OnTick(absl::Time now) {
         // A received push may wait long for a straggler, so repeats become rarer. The patience is
         // bounded: while one partition waits, all others of the step reach the same patience, and
         // each lost reply then costs that long.
-        part.patience = std::min(part.patience * 2, kMostPatience * resend_after_);
+        part.patience = std::min(part.patience * 2, kMaxPatience * resend_after_);
         Repeat(push, p, now);
       }
       if (part.state != State::kWanted) next_due_ = std::min(next_due_, part.due);

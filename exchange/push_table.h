@@ -30,7 +30,7 @@ namespace tug {
 //               wanted  <-------  deferred (credit returns: the lane could not store it)
 //
 // Replies may be late, repeated, reordered or lost. A later one implies the earlier ones. A
-// partition without a reply is resent after its `patience`, which then doubles, up to kMostPatience
+// partition without a reply is resent after its `patience`, which then doubles, up to kMaxPatience
 // times comm.resend_ms.
 //
 // If pushes are summed, partitions are announced to a lane that has deferred one: for
@@ -93,7 +93,7 @@ class PushTable {
  private:
   using State = PartitionPush::State;
   static constexpr uint64_t kAnnouncedClocks = 16;
-  static constexpr int kMostPatience = 16;  // times comm.resend_ms
+  static constexpr int kMaxPatience = 16;  // times comm.resend_ms
 
   // Partitions a push by the plan and queues it. `version_of`: PartitionPush.version of a
   // Partition.
@@ -115,7 +115,7 @@ class PushTable {
   void Announce(OpenPush& push, uint32_t partition, absl::Time now);
   // Applies a reply; false if it has no news.
   bool Advance(OpenPush& push, uint32_t partition, MessageKind answer, absl::Time now);
-  void SayReceived(OpenPush& push);
+  void ReportReceived(OpenPush& push);
   void Finish(uint32_t place);
 
   const ExchangeOptions& options_;

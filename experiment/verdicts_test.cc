@@ -77,7 +77,7 @@ TEST(Verdicts, AreThoseOfTheWholeInterval) {
   EXPECT_THAT(answers({}), ElementsAre());
 }
 
-TEST(Verdicts, OfLossesAreByTheirDifferenceAndMayBeSoMuchWorse) {
+TEST(Verdicts, LossVerdictsCompareDifferenceWithMargin) {
   const auto answers = [](const std::vector<double>& values) {
     return AnswersOf(Results(kLearns, "final_loss", {{2, 2, 2}, values}));
   };
@@ -88,7 +88,7 @@ TEST(Verdicts, OfLossesAreByTheirDifferenceAndMayBeSoMuchWorse) {
   EXPECT_THAT(answers({NAN, NAN, NAN}), ElementsAre(Answer::kNo));
 }
 
-TEST(Verdicts, OfWhatShouldBeLargeAreTheOtherWayRound) {
+TEST(Verdicts, VerdictsOfRatesRequireLargerValues) {
   const std::string more =
       "verdicts { measure: \"batch_rate\" margin: 0.1 yes: \"faster\" no: \"not faster\" }\n";
   const auto answers = [&](const std::vector<double>& values) {
@@ -127,7 +127,7 @@ TEST(Verdicts, SayWhatHasNoFiniteValue) {
   EXPECT_EQ(none[0].cells[2][1], "not as well; no finite value in 3 of 3 repeats");
 }
 
-TEST(Verdicts, OfTheBestRateNeedNoBaselineOfThatRate) {
+TEST(Verdicts, VerdictsAtBestRateNeedNoBaselineAtThatRate) {
   const std::string more =
       "axes { name: \"rate\" field: \"optimizer.learning_rate\" values: [\"1e-3\", \"2e-3\"] }\n"
       "exclude { where: \"codec=fp32\" where: \"rate=1e-3\" }\n"

@@ -23,7 +23,7 @@ namespace tug {
 namespace {
 
 constexpr uint64_t kCheckElements = uint64_t{1} << 20;
-constexpr size_t kMostNamed = 5;
+constexpr size_t kMaxNamed = 5;
 
 // Fields that determine the shapes and the use of a model's weights.
 constexpr const char* kFields[] = {
@@ -208,10 +208,10 @@ std::string WeightsSource::Notice(const BlockTable& blocks) const {
   std::vector<std::string> unused = gpt2->Unused(blocks);
   if (unused.empty()) return "";
   const size_t count = unused.size();
-  if (count > kMostNamed) unused.resize(kMostNamed);
+  if (count > kMaxNamed) unused.resize(kMaxNamed);
   return absl::StrCat("train.init_from ", path_, ": the model does not use ",
                       absl::StrJoin(unused, ", "),
-                      count > kMostNamed ? absl::StrCat(" and ", count - kMostNamed, " more") : "");
+                      count > kMaxNamed ? absl::StrCat(" and ", count - kMaxNamed, " more") : "");
 }
 
 absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks) const {

@@ -284,7 +284,7 @@ TEST_F(ChangedWeightsTest, ATensorUnderBothNamesIsRefused) {
               HasSubstr("has both wte.weight and transformer.wte.weight"));
 }
 
-TEST_F(ChangedWeightsTest, WhatTheModelDoesNotUseIsNamedWhateverItsType) {
+TEST_F(ChangedWeightsTest, NamesUnusedTensorsOfAnyType) {
   tensors["score.weight"] = {"F8_E4M3", {4}, std::string(4, '\1')};
   tensors["transformer.h.0.attn.bias"] = {"U8", {4}, std::string(4, '\1')};
   const JobConfig job = TinyJob();

@@ -187,13 +187,13 @@ class Attached {
     if (control == kBegun) {
       begun_ = true;
     } else if (absl::ConsumePrefix(&control, kReady)) {
-      TellReady(absl::StrCat(control, "\n"));
+      ReportReady(absl::StrCat(control, "\n"));
     } else if (absl::ConsumePrefix(&control, kEnded) && absl::SimpleAtoi(control, &status)) {
       wait_status_ = status;
     }
   }
 
-  void TellReady(const std::string& line) {
+  void ReportReady(const std::string& line) {
     if (ready_fd_ < 0) return;
     const ssize_t ignored = write(ready_fd_, line.data(), line.size());  // the launcher is exiting
     static_cast<void>(ignored);

@@ -12,7 +12,7 @@
 namespace tug {
 namespace {
 
-constexpr uint32_t kMostProcesses = 1 << 20;
+constexpr uint32_t kMaxProcesses = 1 << 20;
 constexpr char kRank[] = "RANK", kWorldSize[] = "WORLD_SIZE", kLocalRank[] = "LOCAL_RANK",
                kLocalWorldSize[] = "LOCAL_WORLD_SIZE";
 
@@ -28,11 +28,11 @@ absl::StatusOr<uint32_t> Number(const Environment& environment, const std::strin
   const std::string value = ValueOf(environment, name);
   uint32_t number = 0;
   if (std::all_of(value.begin(), value.end(), absl::ascii_isdigit) &&
-      absl::SimpleAtoi(value, &number) && number <= kMostProcesses) {
+      absl::SimpleAtoi(value, &number) && number <= kMaxProcesses) {
     return number;
   }
   return absl::InvalidArgumentError(absl::StrCat("the environment has ", name, "=", Shown(value),
-                                                 ": set it to a number from 0 to ", kMostProcesses,
+                                                 ": set it to a number from 0 to ", kMaxProcesses,
                                                  ", or unset it"));
 }
 

@@ -39,7 +39,7 @@ TEST(RankEnvironment, TellsWhichWorkerItIs) {
   EXPECT_EQ(worker.on_host->of, 4u);
 }
 
-TEST(RankEnvironment, OfAHostIsNotReadWhereAFlagSaysIt) {
+TEST(RankEnvironment, IgnoresHostRankVariablesIfAFlagGivesTheRank) {
   const auto worker =
       WorkerRankOf({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "x"}}, RanksRead::kInJob);
   ASSERT_TRUE(worker.ok()) << worker.status();

@@ -94,8 +94,8 @@ TEST(LineReader, CutsBytesIntoLinesAndLongLinesIntoParts) {
   reader.Finish(add);
   EXPECT_THAT(lines, ElementsAre("a", "", "bc", "d"));
   lines.clear();
-  reader.Read(std::string(LineReader::kMostBytes + 1, 'x') + "\n", add);
-  EXPECT_THAT(lines, ElementsAre(std::string(LineReader::kMostBytes, 'x'), "x"));
+  reader.Read(std::string(LineReader::kByteLimit + 1, 'x') + "\n", add);
+  EXPECT_THAT(lines, ElementsAre(std::string(LineReader::kByteLimit, 'x'), "x"));
 }
 
 }  // namespace

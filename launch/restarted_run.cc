@@ -24,16 +24,16 @@ std::string Aside(const std::string& run, uint32_t restarts) {
 
 }  // namespace
 
-absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
+absl::Status ResumeAfterRestart(uint32_t restarts, JobArguments& job) {
   const std::string run = job.run_dir;
   std::error_code error;
   if (restarts == 0 || run.empty()) return absl::OkStatus();
   if (!fs::exists(run, error) || fs::is_empty(run, error)) return absl::OkStatus();
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run);
   if (newest.ok()) {
-    SayOnStandardError(absl::StrCat("Slurm restarted this job (restart ", restarts,
-                                    "): continuing from step ", newest->manifest.version(), " of ",
-                                    run));
+    PrintLineToStderr(absl::StrCat("Slurm restarted this job (restart ", restarts,
+                                   "): continuing from step ", newest->manifest.version(), " of ",
+                                   run));
     job.resume = run;
     job.run_dir.clear();
     job.init_from.clear();  // the first start used it
@@ -45,10 +45,10 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   const std::string aside = Aside(path, restarts);
   fs::rename(path, aside, error);
   if (error) return FileError(error.value(), "move aside", path);
-  SayOnStandardError(absl::StrCat("Slurm restarted this job (restart ", restarts,
-                                  "): no checkpoint was written yet, so the job starts from the "
-                                  "beginning; its old run folder is now ",
-                                  aside));
+  PrintLineToStderr(absl::StrCat("Slurm restarted this job (restart ", restarts,
+                                 "): no checkpoint was written yet, so the job starts from the "
+                                 "beginning; its old run folder is now ",
+                                 aside));
   return absl::OkStatus();
 }
 

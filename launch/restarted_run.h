@@ -15,7 +15,7 @@ namespace tug {
 // to stderr; does nothing at a first start, or without --run-dir. Errors: those of FindCheckpoint
 // (a damaged checkpoint), of OwnRunFolder (a coordinator is running in the folder), of the file
 // system.
-absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job);
+absl::Status ResumeAfterRestart(uint32_t restarts, JobArguments& job);
 
 }  // namespace tug
 

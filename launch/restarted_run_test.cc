@@ -24,7 +24,7 @@ TEST_F(RestartedRun, ChangesNothingAtAFirstStart) {
   fs::create_directories(run_ + "/logs");
   JobArguments job;
   job.run_dir = run_;
-  ASSERT_TRUE(GoOnAfterRestart(0, job).ok());
+  ASSERT_TRUE(ResumeAfterRestart(0, job).ok());
   EXPECT_EQ(job.run_dir, run_);
   EXPECT_EQ(job.resume, "");
   EXPECT_TRUE(fs::exists(run_ + "/logs"));
@@ -36,7 +36,7 @@ TEST_F(RestartedRun, MovesARunWithoutACheckpointAside) {
     JobArguments job;
     job.run_dir = run_ + end;
     const uint32_t restarts = 1 + (*end != 0);
-    ASSERT_TRUE(GoOnAfterRestart(restarts, job).ok());
+    ASSERT_TRUE(ResumeAfterRestart(restarts, job).ok());
     EXPECT_EQ(job.resume, "");
     EXPECT_FALSE(fs::exists(run_));
     const std::string aside = absl::StrCat(run_, ".before-restart-", restarts);
@@ -52,7 +52,7 @@ TEST_F(RestartedRun, MovesTheFolderThatTheKernelFinds) {
   fs::create_directories(run_ + "/disk/job/logs");
   JobArguments job;
   job.run_dir = run_ + "/link/../job";
-  ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
+  ASSERT_TRUE(ResumeAfterRestart(1, job).ok());
   EXPECT_TRUE(fs::exists(run_ + "/disk/job.before-restart-1/logs"));
   EXPECT_FALSE(fs::exists(run_ + "/disk/job"));
   EXPECT_TRUE(fs::exists(run_ + "/job/logs"));
@@ -64,7 +64,7 @@ TEST_F(RestartedRun, LeavesARunAloneThatHasAnOwner) {
   ASSERT_TRUE(owned.ok()) << owned.status();
   JobArguments job;
   job.run_dir = run_;
-  EXPECT_TRUE(absl::IsFailedPrecondition(GoOnAfterRestart(1, job)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(ResumeAfterRestart(1, job)));
   EXPECT_TRUE(fs::exists(run_ + "/logs"));
 }
 
@@ -72,7 +72,7 @@ TEST_F(RestartedRun, LeavesAnEmptyFolderAlone) {
   fs::create_directories(run_);
   JobArguments job;
   job.run_dir = run_;
-  ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
+  ASSERT_TRUE(ResumeAfterRestart(1, job).ok());
   EXPECT_TRUE(fs::exists(run_));
   EXPECT_EQ(job.run_dir, run_);
 }
@@ -83,7 +83,7 @@ TEST_F(RestartedRun, KeepsWhatTheUserSaysForAJobWithoutACheckpoint) {
   JobArguments job;
   job.run_dir = run_;
   job.resume = "/elsewhere";
-  ASSERT_TRUE(GoOnAfterRestart(3, job).ok());
+  ASSERT_TRUE(ResumeAfterRestart(3, job).ok());
   EXPECT_EQ(job.resume, "/elsewhere");
   EXPECT_EQ(job.run_dir, run_);
   EXPECT_FALSE(fs::exists(run_));

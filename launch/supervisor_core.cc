@@ -52,7 +52,7 @@ void SupervisorCore::OnExit(const std::string& name, ProcessExit how, absl::Time
   }
   if (how == ProcessExit::kZero) return;
   CountExit(node, how, now);
-  const bool crash_loop = node.quick_deaths >= kMostQuickDeaths;
+  const bool crash_loop = node.quick_deaths >= kMaxQuickDeaths;
   node.start_at = now + (crash_loop    ? options_.end_time
                          : Failed(how) ? options_.report_time
                                        : absl::ZeroDuration());
@@ -69,7 +69,7 @@ void SupervisorCore::StartDueNodes(absl::Time now) {
   for (Process& node : nodes_) {
     if (phase_ != Phase::kRunning) return;
     if (node.start_at > now) continue;
-    if (node.quick_deaths >= kMostQuickDeaths) return End({EndJob::Why::kProcessLost, node.name});
+    if (node.quick_deaths >= kMaxQuickDeaths) return End({EndJob::Why::kProcessLost, node.name});
     Start(node, now);
   }
 }
@@ -92,7 +92,7 @@ void SupervisorCore::OnCoordinatorExit(ProcessExit how, absl::Time now) {
       return End(lost);
     case ProcessExit::kKilled:
       CountExit(coordinator_, how, now);
-      if (phase_ == Phase::kBeginning || coordinator_.quick_deaths >= kMostQuickDeaths) {
+      if (phase_ == Phase::kBeginning || coordinator_.quick_deaths >= kMaxQuickDeaths) {
         return End(lost);
       }
       phase_ = Phase::kRecovering;

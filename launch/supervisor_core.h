@@ -13,7 +13,7 @@
 namespace tug {
 
 inline constexpr char kCoordinatorProcess[] = "coordinator";
-inline constexpr int kMostQuickDeaths = 3;
+inline constexpr int kMaxQuickDeaths = 3;
 
 struct SupervisorOptions {
   // For the coordinator to end a job one of whose nodes has exited with an error.
@@ -75,7 +75,7 @@ using SupervisorAction = std::variant<StartProcess, StopCoordinator, WarnOfExit,
 //     in that time.
 //  3. A coordinator that was killed is started again to recover the job; nodes that end meanwhile
 //     wait until it is ready. One whose connection is lost may live and ends the job itself.
-//  4. A process that ends kMostQuickDeaths times in a row within quick_death of its start (nodes
+//  4. A process that ends kMaxQuickDeaths times in a row within quick_death of its start (nodes
 //     that exit with an error: and join_time) ends the job; so does a coordinator that is killed
 //     before it was ever ready or exits with an error. A node does so after end_time: the
 //     coordinator may be about to end a job that is done.

@@ -116,7 +116,7 @@ TEST_F(SupervisorCoreTest, EndsTheJobAfterThreeQuickDeathsInARow) {
 
 TEST_F(SupervisorCoreTest, AJobThatIsDoneIsNotEndedByANodeThatCrashesInALoop) {
   Run();
-  for (int i = 0; i < kMostQuickDeaths; ++i)
+  for (int i = 0; i < kMaxQuickDeaths; ++i)
     Exit("worker-0", ProcessExit::kKilled, absl::ZeroDuration());
   Actions();
   Exit("coordinator", ProcessExit::kZero, absl::Seconds(1));
@@ -126,7 +126,7 @@ TEST_F(SupervisorCoreTest, AJobThatIsDoneIsNotEndedByANodeThatCrashesInALoop) {
 
 TEST_F(SupervisorCoreTest, EndsTheJobOfANodeThatCannotJoin) {
   Run();
-  for (int i = 0; i < kMostQuickDeaths; ++i) {
+  for (int i = 0; i < kMaxQuickDeaths; ++i) {
     EXPECT_NE(Actions(), std::vector<std::string>{"end: lost worker-0"});
     Exit("worker-0", ProcessExit::kError, options_.join_time + absl::Seconds(1));
     TickAtDeadline();
@@ -150,7 +150,7 @@ TEST_F(SupervisorCoreTest, NodesThatEndDuringRecoveryWaitForTheCoordinator) {
 TEST_F(SupervisorCoreTest, RecoversTheJobUntilTheCoordinatorCrashesInALoop) {
   Run();
   Exit("coordinator", ProcessExit::kKilled);
-  for (int i = 1; i < kMostQuickDeaths; ++i) {
+  for (int i = 1; i < kMaxQuickDeaths; ++i) {
     EXPECT_THAT(Actions(), ElementsAre("again coordinator"));
     Exit("coordinator", ProcessExit::kKilled, absl::Seconds(1));
   }

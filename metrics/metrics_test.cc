@@ -210,7 +210,7 @@ TEST(ProcessFigures, AreThoseOfThisProcess) {
   EXPECT_GT(figures.resident_bytes, 1u << 20);
   EXPECT_GT(figures.virtual_bytes, figures.resident_bytes);
   EXPECT_GE(figures.open_files, 3u);
-  EXPECT_GT(figures.most_files, figures.open_files);
+  EXPECT_GT(figures.max_files, figures.open_files);
   EXPECT_GT(figures.start_seconds, 1e9);
   double spent = figures.cpu_seconds;
   while (spent <= figures.cpu_seconds) spent = ReadProcessFigures().cpu_seconds;

@@ -25,7 +25,7 @@ constexpr MetricRow<ProcessFigures> kRows[] = {
     {"process_open_fds", MetricType::kGauge, "files", "", "Open file descriptors",
      Field<&ProcessFigures::open_files>},
     {"process_max_fds", MetricType::kGauge, "files", "", "Maximum number of open file descriptors",
-     Field<&ProcessFigures::most_files>},
+     Field<&ProcessFigures::max_files>},
     {"process_start_time_seconds", MetricType::kGauge, "seconds", "",
      "Start time of the process, since the Unix epoch", Field<&ProcessFigures::start_seconds>},
 };
@@ -80,7 +80,7 @@ ProcessFigures ReadProcessFigures() {
   }
   figures.open_files = OpenFiles();
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) figures.most_files = limit.rlim_cur;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) figures.max_files = limit.rlim_cur;
   return figures;
 }
 

@@ -15,7 +15,7 @@ struct ProcessFigures {
   uint64_t resident_bytes = 0;  // including memory shared with other processes
   uint64_t virtual_bytes = 0;
   uint64_t open_files = 0;
-  uint64_t most_files = 0;
+  uint64_t max_files = 0;
   double start_seconds = 0;  // since the Unix epoch
 };
 

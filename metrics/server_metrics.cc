@@ -67,7 +67,7 @@ constexpr MetricRow<F> kRows[] = {
      "Duplicate messages received by a lane", OfLanes<&LaneFigures::repeated_messages>},
     Row<F>(shared_rows::kWaitingBytes, OfLanes<&LaneFigures::waiting_bytes>),
     Row<F>(shared_rows::kOutstandingBytes, OfLanes<&LaneFigures::outstanding_bytes>),
-    Row<F>(shared_rows::kMostOutstandingBytes, OfLanes<&LaneFigures::most_outstanding_bytes>),
+    Row<F>(shared_rows::kPeakOutstandingBytes, OfLanes<&LaneFigures::most_outstanding_bytes>),
     Row<F>(shared_rows::kSocketBytes, OfLanes<&LaneFigures::socket_bytes>),
     Row<F>(shared_rows::kSentBytes, OfLanes<&LaneFigures::sent_bytes>),
     Row<F>(shared_rows::kReceivedBytes, OfLanes<&LaneFigures::received_bytes>),

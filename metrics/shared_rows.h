@@ -31,7 +31,7 @@ inline constexpr RowText kOutstandingBytes = {
     "tug_queue_outstanding_bytes", MetricType::kGauge, "bytes", "lane",
     "Payload bytes sent and not acknowledged: a worker's pushes, a lane's weights"};
 
-inline constexpr RowText kMostOutstandingBytes = {
+inline constexpr RowText kPeakOutstandingBytes = {
     "tug_queue_most_outstanding_bytes", MetricType::kGauge, "bytes", "lane",
     "Peak payload bytes sent and not acknowledged; per lane, to one worker"};
 

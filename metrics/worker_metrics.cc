@@ -50,7 +50,7 @@ constexpr MetricRow<F> kRows[] = {
      "Messages dropped because the peer had disconnected", Known<&F::messages_lost>},
     Row<F>(shared_rows::kWaitingBytes, Known<&F::waiting_bytes>),
     Row<F>(shared_rows::kOutstandingBytes, Known<&F::outstanding_bytes>),
-    Row<F>(shared_rows::kMostOutstandingBytes, Known<&F::most_outstanding_bytes>),
+    Row<F>(shared_rows::kPeakOutstandingBytes, Known<&F::most_outstanding_bytes>),
     Row<F>(shared_rows::kSocketBytes, Known<&F::socket_bytes>),
     Row<F>(shared_rows::kSentBytes, Known<&F::sent_bytes>),
     Row<F>(shared_rows::kReceivedBytes, Known<&F::received_bytes>),

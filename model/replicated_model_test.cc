@@ -190,7 +190,7 @@ TEST(ReplicatedModel, AnErrorOfOneEndsTheWaitsOfTheOthers) {
   EXPECT_EQ(model->Synchronize(), status);
 }
 
-TEST(ReplicatedModel, WhatTakesTooLongIsAnError) {
+TEST(ReplicatedModel, WaitBeyondTimeoutIsAnError) {
   Script script(2);
   script.waits = 1;
   script.options.timeout = absl::Milliseconds(5);

@@ -29,7 +29,7 @@ double Sends(Strategy strategy, const Exchange& exchange) {
 }
 
 // The lectures' GPT-3: 350, 350, 700, 700 and 700 GB.
-TEST(StateBytes, OfMixedPrecisionAreTheLecturesForGpt3) {
+TEST(StateBytes, MixedPrecisionBytesOfGpt3MatchLectures) {
   constexpr double kPsi = 175e9;
   EXPECT_EQ(kMixedPrecision.parameters * kPsi, 350e9);
   EXPECT_EQ(kMixedPrecision.gradients * kPsi, 350e9);
@@ -46,7 +46,7 @@ TEST(RowOf, FindsEachStrategy) {
 }
 
 // The lectures' 7.5B model on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB.
-TEST(WorkerShare, OfEachStageIsTheLecturesFor7Point5BillionOn64Gpus) {
+TEST(WorkerShare, BytesOfEachStageMatchLecturesFor7Point5BillionOn64Gpus) {
   const auto bytes = [](Strategy strategy) {
     return StateBytesOf(strategy, kMixedPrecision, 7.5e9, 64);
   };
@@ -57,7 +57,7 @@ TEST(WorkerShare, OfEachStageIsTheLecturesFor7Point5BillionOn64Gpus) {
   EXPECT_DOUBLE_EQ(bytes(Strategy::kParameterServer), 30e9);
 }
 
-TEST(WorkerShare, OfOneWorkerIsTheSameInAllStages) {
+TEST(WorkerShare, SingleWorkerHoldsTheSameInAllStages) {
   for (const Strategy strategy : kAll) {
     if (strategy == Strategy::kParameterServer) continue;
     EXPECT_DOUBLE_EQ(StateBytesOf(strategy, kMixedPrecision, 1e9, 1), 16e9);
@@ -71,7 +71,7 @@ TEST(ParameterServerBytes, AreSharedByServersAndHoldWeightsInFp32) {
 }
 
 // The lectures: 2 (N - 1) / N Psi, about 2 Psi, and 3 Psi with ZeRO-3.
-TEST(Traffic, OfOneMicroBatchIsTheLectures) {
+TEST(Traffic, TrafficOfOneMicroBatchMatchesLectures) {
   for (const Strategy strategy : {Strategy::kRing, Strategy::kZero1, Strategy::kZero2}) {
     EXPECT_DOUBLE_EQ(Sends(strategy, OfModel(1e9, 4)), 1.5e9);
     EXPECT_NEAR(Sends(strategy, OfModel(1e9, 100000)), 2e9, 1e5);
@@ -110,7 +110,7 @@ TEST(Traffic, CountsGradientsAndWeightsInTheirOwnFormats) {
   EXPECT_DOUBLE_EQ(traffic.receives, 2e9);
 }
 
-TEST(Traffic, OfHalvingDoublingPaysForWhatIsNoPowerOfTwo) {
+TEST(Traffic, HalvingDoublingSendsMoreWithoutPowerOfTwo) {
   const auto sends = [](uint32_t workers) {
     return Sends(Strategy::kHalvingDoubling, OfModel(1e9, workers));
   };
@@ -118,7 +118,7 @@ TEST(Traffic, OfHalvingDoublingPaysForWhatIsNoPowerOfTwo) {
   EXPECT_DOUBLE_EQ(sends(9), 1.75e9 + 1e9);
 }
 
-TEST(Traffic, OfAParameterServerShrinksWithTheirNumberNotAWorkers) {
+TEST(Traffic, MoreServersReduceTrafficOfServersNotOfWorkers) {
   Exchange exchange = OfModel(1e9, 8);
   for (const uint32_t servers : {1u, 2u, 8u}) {
     exchange.servers = servers;
@@ -130,7 +130,7 @@ TEST(Traffic, OfAParameterServerShrinksWithTheirNumberNotAWorkers) {
 }
 
 // 12 GPUs of each worker hold the model together: servers have all of it, as with one GPU.
-TEST(Traffic, OfAServerIsThatOfTheWholeModelHoweverItIsCut) {
+TEST(Traffic, ServerTrafficDoesNotDependOnModelParts) {
   const Exchange whole = {
       .gradient_bytes = 12e9, .weight_bytes = 12e9, .workers = 8, .servers = 16};
   Exchange cut = OfModel(1e9, 8);
@@ -144,7 +144,7 @@ TEST(Traffic, OfAServerIsThatOfTheWholeModelHoweverItIsCut) {
   EXPECT_DOUBLE_EQ(row.seconds(cut, link), 2 * 6.0);
 }
 
-TEST(Traffic, OfAGpuCountsEachOfItsPushes) {
+TEST(Traffic, GpuTrafficCountsEachPush) {
   Exchange exchange = OfModel(1e9, 2);
   exchange.pushes = 3;
   const StepTraffic traffic = RowOf(Strategy::kParameterServer).traffic(exchange);
@@ -154,7 +154,7 @@ TEST(Traffic, OfAGpuCountsEachOfItsPushes) {
   EXPECT_DOUBLE_EQ(traffic.server_sends, 2e9);
 }
 
-TEST(Seconds, OfAParameterServerAreThoseOfItsBusiestLink) {
+TEST(Seconds, ParameterServerTakesTimeOfItsBusiestLink) {
   Exchange exchange = OfModel(1e8, 4);
   const StrategyRow& row = RowOf(Strategy::kParameterServer);
   // One server receives and sends the data of all four workers.
@@ -165,7 +165,7 @@ TEST(Seconds, OfAParameterServerAreThoseOfItsBusiestLink) {
 }
 
 // The lectures: 2 (N - 1) alpha + 2 (N - 1) / N S beta.
-TEST(Seconds, OfARingAreTheLectures) {
+TEST(Seconds, RingTimesMatchLectures) {
   const LinkCost link = {.alpha = 1e-5, .beta = 1e-9, .gamma = 0};
   for (const Strategy strategy : {Strategy::kRing, Strategy::kZero1, Strategy::kZero2}) {
     EXPECT_NEAR(RowOf(strategy).seconds(OfModel(1e8, 4), link), 6 * 1e-5 + 1.5 * 1e8 * 1e-9, 1e-9);
@@ -175,13 +175,13 @@ TEST(Seconds, OfARingAreTheLectures) {
 }
 
 // The lectures: 2 log2(N) alpha + 2 (N - 1) / N S beta.
-TEST(Seconds, OfHalvingDoublingHaveFewerMessages) {
+TEST(Seconds, HalvingDoublingTimesCountFewerMessages) {
   const LinkCost link = {.alpha = 1e-5, .beta = 1e-9, .gamma = 0};
   EXPECT_NEAR(RowOf(Strategy::kHalvingDoubling).seconds(OfModel(1e8, 16), link),
               2 * 4 * 1e-5 + 2 * 15.0 / 16 * 1e8 * 1e-9, 1e-9);
 }
 
-TEST(Seconds, OfOneWorkerAreNoneButWithAServer) {
+TEST(Seconds, SingleWorkerTakesNoTimeExceptWithAServer) {
   for (const Strategy strategy : kAll) {
     const double seconds = RowOf(strategy).seconds(OfModel(1e8, 1), kLink);
     EXPECT_EQ(seconds > 0, strategy == Strategy::kParameterServer) << RowOf(strategy).name;

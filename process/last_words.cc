@@ -19,7 +19,7 @@ namespace {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
   try {
-    SayError(WhyItEnds(exception));
+    ReportError(WhyItEnds(exception));
     FlushStandardError();
   } catch (...) {  // no memory for a line either
   }
@@ -28,12 +28,12 @@ namespace {
 
 }  // namespace
 
-void SayError(const std::string& message) {
+void ReportError(const std::string& message) {
   if (LogIsForMachines()) {
     LogError(message);
   } else {
     LogInFile(LogLevel::kError, message);
-    SayOnStandardError(
+    PrintLineToStderr(
         absl::StrCat("tug: error: ", absl::StrReplaceAll(message, {{"\n", " "}, {"\r", " "}})));
   }
 }
@@ -57,6 +57,6 @@ std::string WhyItEnds(const std::exception_ptr& exception) {
   }
 }
 
-void SayLastWords() { std::set_terminate(End); }
+void ReportUncaughtExceptions() { std::set_terminate(End); }
 
 }  // namespace tug

@@ -8,13 +8,13 @@
 namespace tug {
 
 // Prints the one line on stderr that a failure ends with, in the log format.
-void SayError(const std::string& message);
+void ReportError(const std::string& message);
 
 // One user-facing line: the remedy if memory or threads have run out, else the exception's message.
 std::string WhyItEnds(const std::exception_ptr& exception);
 
 // Makes an uncaught exception, in any thread, end the process with that line and SIGABRT.
-void SayLastWords();
+void ReportUncaughtExceptions();
 
 }  // namespace tug
 

@@ -14,7 +14,7 @@ namespace {
 
 template <typename Exception>
 void ThrowInAThread(const Exception& exception) {
-  SayLastWords();
+  ReportUncaughtExceptions();
   std::thread([&] { throw exception; }).join();
 }
 
@@ -29,7 +29,7 @@ TEST(LastWordsDeathTest, AThreadThatCannotStartToo) {
               "^tug: error: cannot start a thread: .*ulimit -u");
 }
 
-TEST(LastWordsDeathTest, WhatNobodyExpectsIsSaid) {
+TEST(LastWordsDeathTest, UncaughtExceptionIsReported) {
   EXPECT_EXIT(ThrowInAThread(std::runtime_error("odd")), testing::KilledBySignal(SIGABRT),
               "^tug: error: unexpected: odd");
 }

@@ -42,7 +42,7 @@ void Tell(const std::string& text) {
 void Warn(const std::string& text) {
   if (LogIsForMachines()) return LogWarning(text);
   LogInFile(LogLevel::kWarning, text);
-  SayOnStandardError(absl::StrCat("tug: warning: ", text));
+  PrintLineToStderr(absl::StrCat("tug: warning: ", text));
 }
 
 }  // namespace tug

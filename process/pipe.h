@@ -29,12 +29,12 @@ std::optional<std::string> ReadWhatIsThere(int fd);
 // Cuts bytes into lines.
 class LineReader {
  public:
-  // Calls `on_line` for each complete line; cuts a line after kMostBytes.
+  // Calls `on_line` for each complete line; cuts a line after kByteLimit.
   template <typename Callback>
   void Read(absl::string_view bytes, Callback on_line) {
     for (const char c : bytes) {
       if (c != '\n') line_ += c;
-      if (c == '\n' || line_.size() >= kMostBytes) Finish(on_line, c == '\n');
+      if (c == '\n' || line_.size() >= kByteLimit) Finish(on_line, c == '\n');
     }
   }
   // Call at the end of the input: passes on an unterminated last line.
@@ -44,7 +44,7 @@ class LineReader {
     line_.clear();
   }
 
-  static constexpr size_t kMostBytes = 3800;  // with a prefix, less than PIPE_BUF
+  static constexpr size_t kByteLimit = 3800;  // with a prefix, less than PIPE_BUF
 
  private:
   std::string line_;

@@ -83,7 +83,7 @@ enum class Codec : uint8_t {
 inline constexpr uint64_t kNoVersion = ~uint64_t{0};
 // WireHeader::version of a push whose gradient is zero whatever the weights: the lane counts it as
 // computed from its current weights, with staleness 0.
-inline constexpr uint64_t kWhateverVersion = ~uint64_t{0};
+inline constexpr uint64_t kAnyWeightsVersion = ~uint64_t{0};
 
 struct WireHeader {
   MessageKind kind = MessageKind::kPush;

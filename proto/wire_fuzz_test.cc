@@ -86,7 +86,7 @@ TEST_F(WireFuzz, SeveralChangedBytesAreRefused) {
 
 // A hostile sender can compute the checksum. A header that passes must be in range, and encoding it
 // must give the same bytes, so nothing is hidden in it.
-TEST_F(WireFuzz, WhatPassesWithAForgedChecksumIsInRangeAndHasOneEncoding) {
+TEST_F(WireFuzz, AcceptedForgedHeadersAreInRangeAndCanonical) {
   int passed = 0;
   for (int round = 0; round < 20000; ++round) {
     Bytes bytes;

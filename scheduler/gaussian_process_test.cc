@@ -72,7 +72,7 @@ std::vector<GpObservation> Line(double scale, double offset) {
   return observations;
 }
 
-TEST(GaussianProcess, AnExpectationOfTheRightShapeHelpsWhateverItsHeightAndScale) {
+TEST(GaussianProcess, ExpectationOfRightShapeHelpsAtAnyHeightAndScale) {
   for (const double scale : {0.6, 1.0, 1.6}) {
     for (const double offset : {-4.0, 0.0, 6.0}) {
       const GaussianProcess process = GaussianProcess::Fit(Line(scale, offset), 0.01);

@@ -21,7 +21,7 @@ double Octaves(uint64_t bytes) { return std::log2(static_cast<double>(bytes)); }
 
 // Noise of a trial's time, as a fraction of it.
 constexpr double kNoiseUnknown = 0.02;
-constexpr double kLeastNoise = 0.005;
+constexpr double kMinNoise = 0.005;
 
 // Positions of the design points, as fractions of the ranges of partition and credit.
 constexpr double kDesignPlaces[Tuner::kDesign][2] = {
@@ -32,7 +32,7 @@ constexpr double kDesignPlaces[Tuner::kDesign][2] = {
 Tuner::Tuner(Options options)
     : options_(std::move(options)),
       points_(WithOwn(options_.points, options_.own)),
-      window_(std::max<size_t>(options_.steps_per_trial, kLeastDriftSteps)) {
+      window_(std::max<size_t>(options_.steps_per_trial, kMinDriftSteps)) {
   TUG_CHECK(!options_.points.empty());
   TUG_CHECK(options_.trials >= 1 && options_.steps_per_trial >= 1);
   const auto own = std::find(points_.begin(), points_.end(), options_.own);
@@ -91,7 +91,7 @@ std::vector<GpObservation> Tuner::Observations() const {
 double Tuner::LikelyNoise() const {
   if (spread_steps_ == 0) return kNoiseUnknown;
   const double of_step = std::sqrt(spread_ / spread_steps_);
-  return std::max(kLeastNoise, 1.25 * of_step / std::sqrt(options_.steps_per_trial));
+  return std::max(kMinNoise, 1.25 * of_step / std::sqrt(options_.steps_per_trial));
 }
 
 Tuner::Event Tuner::Observe(double step_seconds) {

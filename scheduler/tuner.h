@@ -58,7 +58,7 @@ class Tuner {
   static constexpr uint32_t kDesign = 4;
   static constexpr size_t kHopelessSteps = 2;
   static constexpr double kHopelessFactor = 2;
-  static constexpr size_t kLeastDriftSteps = 10;  // minimum window; never less than a trial
+  static constexpr size_t kMinDriftSteps = 10;  // minimum window; never less than a trial
 
   // REQUIRES: at least one point; trials, steps_per_trial >= 1.
   explicit Tuner(Options options);

@@ -87,8 +87,8 @@ enum class Prediction { kNone, kNear, kAnothers };
 struct Case {
   const char* name;
   Prediction prediction;
-  double least_within;  // min fraction of surfaces that end within 5%
-  double most;          // max distance of any surface
+  double min_within;  // min fraction of surfaces that end within 5%
+  double most;        // max distance of any surface
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
@@ -119,7 +119,7 @@ TEST_P(TunerSearch, EndsNearTheBestOfTheGridUnderNoise) {
     std::printf("segments of %d KiB: median %.1f%%, 95th %.1f%%, worst %.1f%%, within 5%%: %.2f\n",
                 static_cast<int>(segment_bytes >> 10), 100 * distances[kSeeds / 2],
                 100 * distances[kSeeds * 95 / 100], 100 * distances.back(), part);
-    EXPECT_GE(part, GetParam().least_within);
+    EXPECT_GE(part, GetParam().min_within);
     EXPECT_LE(distances.back(), GetParam().most);
   }
 }

@@ -89,7 +89,7 @@ TEST(Tuner, GoesOnTryingWhenEveryPointHasBeenTried) {
   EXPECT_EQ(tuner.settled().point, (SchedulePoint{kMiB, 4 * kMiB}));
 }
 
-TEST(Tuner, TriesWhatIsPredictedToBeBestWhateverThePredictionsUnit) {
+TEST(Tuner, TriesPredictedBestPointForAnyUnitOfPredictions) {
   for (const double unit : {1e-3, 1.0, 40.0}) {
     Tuner tuner(Settings(20, 1));
     tuner.Observe(Bowl(tuner.Suggest()));
@@ -120,7 +120,7 @@ TEST(Tuner, EndsATrialThatIsHopelessAfterTwoSteps) {
   EXPECT_EQ(tuner.trial().seconds, 5);
 }
 
-TEST(Tuner, OneSlowStepDoesNotSpoilATrial) {
+TEST(Tuner, SingleSlowStepDoesNotSpoilATrial) {
   Tuner tuner(Settings(2, 5));
   for (const double seconds : {0.1, 0.1, 7.0, 0.1, 0.1}) tuner.Observe(seconds);
   EXPECT_NEAR(tuner.trial().seconds, 0.1, 1e-12);

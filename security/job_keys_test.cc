@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST(MakeJobKeys, OfTokenHaveAToken) {
+TEST(MakeJobKeys, TokenModeHasOnlyAToken) {
   const JobKeys keys = MakeJobKeys(SecurityConfig::TOKEN).value();
   EXPECT_EQ(keys.mode, SecurityConfig::TOKEN);
   EXPECT_THAT(keys.token, SizeIs(kTokenDigits));
@@ -20,7 +20,7 @@ TEST(MakeJobKeys, OfTokenHaveAToken) {
   EXPECT_THAT(keys.tls.private_key, IsEmpty());
 }
 
-TEST(MakeJobKeys, OfCurveHaveAll) {
+TEST(MakeJobKeys, CurveModeHasAllKeys) {
   const JobKeys keys = MakeJobKeys(SecurityConfig::CURVE).value();
   EXPECT_THAT(keys.token, SizeIs(kTokenDigits));
   EXPECT_THAT(keys.curve.public_key, SizeIs(40));

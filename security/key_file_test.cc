@@ -123,7 +123,7 @@ TEST_P(KeyFile, IsItsOwnersOnlyAndNeverOverwritten) {
   EXPECT_EQ(ReadText(path), KeyFileText(others));
 }
 
-TEST_P(KeyFile, ThatOthersMayReadIsRefused) {
+TEST_P(KeyFile, RefusesFileAccessibleToOtherUsers) {
   const std::string path = PathOf("open-" + ModeName(GetParam()));
   ASSERT_TRUE(WriteNewKeyFile(path, keys_).ok());
   for (const mode_t mode : {0640u, 0604u, 0620u, 0602u, 0610u}) {

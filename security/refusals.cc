@@ -8,14 +8,14 @@ namespace tug {
 void Refusals::Add(const std::string& address, const std::string& reason) {
   absl::MutexLock lock(&mutex_);
   ++count_;
-  if (lines_ < kMostSaid) {
+  if (lines_ < kMaxLines) {
     std::set<std::string>& reasons = said_[address];  // a new address uses a line: said_ is bounded
-    if (reasons.size() < kMostSaidOfOne && reasons.insert(reason).second) {
+    if (reasons.size() < kMaxLinesPerAddress && reasons.insert(reason).second) {
       ++lines_;
       const char* end = "";
-      if (reasons.size() == kMostSaidOfOne)
+      if (reasons.size() == kMaxLinesPerAddress)
         end = " (further refusals of this address are only counted)";
-      if (lines_ == kMostSaid) end = " (all further refusals are only counted)";
+      if (lines_ == kMaxLines) end = " (all further refusals are only counted)";
       say_(absl::StrCat("refused ", address, ": ", reason, end));
     }
   }

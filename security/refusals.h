@@ -28,8 +28,8 @@ class Refusals {
   uint64_t count() const;
 
  private:
-  static constexpr size_t kMostSaid = 100;
-  static constexpr size_t kMostSaidOfOne = 8;  // per address
+  static constexpr size_t kMaxLines = 100;
+  static constexpr size_t kMaxLinesPerAddress = 8;  // per address
 
   const std::function<void(const std::string&)> say_;
   mutable absl::Mutex mutex_;

@@ -44,7 +44,7 @@ TEST(Refusals, StaysBoundedWhoeverComes) {
   EXPECT_THAT(lines, SizeIs(100 + 4));
 }
 
-TEST(Refusals, NobodyUsesUpTheLinesOfOthers) {
+TEST(Refusals, AddressCannotUseUpLinesOfOtherAddresses) {
   std::vector<std::string> lines;
   Refusals refusals([&](const std::string& line) { lines.push_back(line); });
   for (int i = 0; i < 999; ++i) refusals.Add("10.0.0.1", absl::StrCat("its fingerprint is ", i));

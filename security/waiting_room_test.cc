@@ -23,7 +23,7 @@ void MakeRoom(WaitingRoom& room) {
   while (room.overfull()) room.Leave(room.FirstToGo().socket);
 }
 
-TEST(WaitingRoom, OfOneAddressTheFirstGoes) {
+TEST(WaitingRoom, RemovesFirstConnectionOfOneAddress) {
   WaitingRoom room(2);
   for (int socket = 1; socket <= 4; ++socket) {
     room.Enter({.socket = socket, .address = "10.0.0.1"});
@@ -32,7 +32,7 @@ TEST(WaitingRoom, OfOneAddressTheFirstGoes) {
   EXPECT_THAT(SocketsOf(room), ElementsAre(3, 4));
 }
 
-TEST(WaitingRoom, WhoHasManyCrowdsOutItsOwnOnly) {
+TEST(WaitingRoom, AddressWithManyConnectionsDisplacesOnlyItsOwn) {
   WaitingRoom room(4);
   room.Enter({.socket = 1, .address = "10.0.0.1"});
   room.Enter({.socket = 2, .address = "10.0.0.2"});
@@ -43,7 +43,7 @@ TEST(WaitingRoom, WhoHasManyCrowdsOutItsOwnOnly) {
   EXPECT_THAT(SocketsOf(room), ElementsAre(1, 2, 998, 999));
 }
 
-TEST(WaitingRoom, OfAddressesWithAsManyTheFirstGoes) {
+TEST(WaitingRoom, RemovesFirstOfAddressesWithEqualCounts) {
   WaitingRoom room(2);
   for (int socket = 1; socket <= 3; ++socket) {
     room.Enter({.socket = socket, .address = "10.0.0." + std::to_string(socket)});

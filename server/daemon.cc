@@ -98,12 +98,12 @@ class Server {
     HeartbeatCallbacks callbacks;
     callbacks.report = [this](HeartbeatRequest& beat) { Report(beat); };
     callbacks.on_view = [this](const View& view) -> absl::Status {
-      RETURN_IF_ERROR(TakePlacement(view));
+      RETURN_IF_ERROR(AdoptPlacement(view));
       for (const std::unique_ptr<LaneThread>& lane : lanes_) lane->SetView(view);
       return absl::OkStatus();
     };
     callbacks.on_reply = [this](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
-      if (reply.next_view().lanes_size() > 0) placed_.Update(TakePlacement(reply.next_view()));
+      if (reply.next_view().lanes_size() > 0) placed_.Update(AdoptPlacement(reply.next_view()));
       if (!placed_.ok()) return;
       for (const std::unique_ptr<LaneThread>& lane : lanes_) lane->OnReply(reply, sent);
     };
@@ -124,7 +124,7 @@ class Server {
   }
 
   // `view`: the current view, or the next one while it is prepared, with its lanes.
-  absl::Status TakePlacement(const View& view) {
+  absl::Status AdoptPlacement(const View& view) {
     if (job_.table.size() == 0) {  // the first view; blocks never change
       ASSIGN_OR_RETURN(job_.table,
                        SegmentTable::Create(view.blocks(), job_.config.comm().segment_elements()));

@@ -119,7 +119,7 @@ void LaneThread::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& se
   joins ? Start(reply.next_view(), /*joins=*/true) : transport_->Wake();
 }
 
-void LaneThread::TakeOrders(absl::Time now) {
+void LaneThread::RefreshOrders(absl::Time now) {
   LaneOrders::Wanted wanted;
   {
     absl::MutexLock lock(&mutex_);
@@ -230,7 +230,7 @@ absl::Status LaneThread::Fill(const View& view, Shard& shard) {
 void LaneThread::Serve(std::stop_token stop) {
   absl::Time next_tick = time_.Now();
   while (!stop.stop_requested()) {
-    if (ordered_.exchange(false)) TakeOrders(time_.Now());
+    if (ordered_.exchange(false)) RefreshOrders(time_.Now());
     if (failed_) return;
     const bool busy = core_.Reduce(time_.Now()) || !postponed_.empty();
     if (const absl::Status status = core_.status(); !status.ok()) return Fail(status);

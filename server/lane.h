@@ -90,7 +90,7 @@ class LaneThread {
   void StayInReduction();
   // Stops serving once the messages about the failure have been sent.
   void Fail(const absl::Status& failure);
-  void TakeOrders(absl::Time now);
+  void RefreshOrders(absl::Time now);
   // lane_figures.cc
   void Publish();
   LaneFigures Figures() const;

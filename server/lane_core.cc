@@ -64,7 +64,7 @@ absl::Status LaneCore::Begin(const View& view, bool joins, absl::Time now) {
   ASSIGN_OR_RETURN(shard_, MakeShard(view));
   live_ = LiveSet(job_.config.cluster().virtual_workers());  // until Obey
   if (joins) {
-    RETURN_IF_ERROR(shard_->TakeFrom(nullptr, now));
+    RETURN_IF_ERROR(shard_->InheritFrom(nullptr, now));
   } else {
     RETURN_IF_ERROR(Fill(view));
     if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
@@ -96,7 +96,7 @@ void LaneCore::SetOverNetwork(const View& view) {
 
 absl::Status LaneCore::Obey(const LaneOrders::Wanted& wanted, absl::Time now) {
   if (wanted.placement.has_value() && wanted.placement->placement() > place_.placement) {
-    RETURN_IF_ERROR(TakePlacement(*wanted.placement, now));
+    RETURN_IF_ERROR(AdoptPlacement(*wanted.placement, now));
   }
   const uint32_t view = std::max(wanted.view, wanted.fence);
   if (view != progress_.view || *wanted.live != live_) {
@@ -118,7 +118,7 @@ absl::Status LaneCore::Obey(const LaneOrders::Wanted& wanted, absl::Time now) {
   return absl::OkStatus();
 }
 
-absl::Status LaneCore::TakePlacement(const View& view, absl::Time now) {
+absl::Status LaneCore::AdoptPlacement(const View& view, absl::Time now) {
   if (job_.config.sync().record() == SyncConfig::ORDER && !shard_->finished()) {
     return absl::FailedPreconditionError(
         "sync.record ORDER requires servers to keep their segments, but a server joined or left: "
@@ -126,7 +126,7 @@ absl::Status LaneCore::TakePlacement(const View& view, absl::Time now) {
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Shard> next, MakeShard(view));
   SetPlace(view, /*first=*/false);
-  RETURN_IF_ERROR(next->TakeFrom(shard_.get(), now));
+  RETURN_IF_ERROR(next->InheritFrom(shard_.get(), now));
   KeepPeaks();
   shard_ = std::move(next);
   progress_.view = view.number();
@@ -153,16 +153,16 @@ bool LaneCore::Reduce(absl::Time now) {
 }
 
 void LaneCore::KeepPeaks() {
-  most_sum_bytes_ = most_sum_bytes();
-  most_cached_bytes_ = most_cached_bytes();
+  peak_sum_bytes_ = peak_sum_bytes();
+  peak_cached_bytes_ = peak_cached_bytes();
 }
 
-uint64_t LaneCore::most_sum_bytes() const {
-  return std::max(most_sum_bytes_, shard_ == nullptr ? 0 : shard_->most_held_bytes());
+uint64_t LaneCore::peak_sum_bytes() const {
+  return std::max(peak_sum_bytes_, shard_ == nullptr ? 0 : shard_->peak_held_bytes());
 }
 
-uint64_t LaneCore::most_cached_bytes() const {
-  return std::max(most_cached_bytes_, shard_ == nullptr ? 0 : shard_->most_cached_bytes());
+uint64_t LaneCore::peak_cached_bytes() const {
+  return std::max(peak_cached_bytes_, shard_ == nullptr ? 0 : shard_->peak_cached_bytes());
 }
 
 }  // namespace tug

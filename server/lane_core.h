@@ -67,7 +67,7 @@ class LaneCore {
   // middle of the timeline. Errors: those of Sinks::connect and Sinks::fill; the lane must not
   // serve then.
   absl::Status Begin(const View& view, bool joins, absl::Time now);
-  // Applies changed orders. Errors: those of Sinks::connect and Shard::TakeFrom; the lane has
+  // Applies changed orders. Errors: those of Sinks::connect and Shard::InheritFrom; the lane has
   // failed.
   absl::Status Obey(const LaneOrders::Wanted& wanted, absl::Time now);
 
@@ -91,8 +91,8 @@ class LaneCore {
   const LanePlace& place() const { return place_; }
   const LiveSet& live() const { return live_; }
   // Peaks over all shards.
-  uint64_t most_sum_bytes() const;
-  uint64_t most_cached_bytes() const;
+  uint64_t peak_sum_bytes() const;
+  uint64_t peak_cached_bytes() const;
 
  private:
   ShardSinks MakeShardSinks();
@@ -100,7 +100,7 @@ class LaneCore {
   absl::StatusOr<std::unique_ptr<Shard>> MakeShard(const View& view);
   void SetPlace(const View& view, bool first);
   absl::Status Fill(const View& view);
-  absl::Status TakePlacement(const View& view, absl::Time now);
+  absl::Status AdoptPlacement(const View& view, absl::Time now);
   void SetOverNetwork(const View& view);
   void KeepPeaks();
 
@@ -113,8 +113,8 @@ class LaneCore {
   LiveSet live_{0};
   uint32_t schedule_ = 0;  // applied to shard_
   absl::Time next_reduction_tick_ = absl::InfinitePast();
-  uint64_t most_sum_bytes_ = 0;     // of earlier shards
-  uint64_t most_cached_bytes_ = 0;  // the same
+  uint64_t peak_sum_bytes_ = 0;     // of earlier shards
+  uint64_t peak_cached_bytes_ = 0;  // the same
   LaneProgress progress_;
 };
 

@@ -48,14 +48,14 @@ LaneFigures LaneThread::Figures() const {
           .messages_refused = counters.refused,
           .waiting_bytes = shard.waiting_answer_bytes(),
           .outstanding_bytes = shard.outstanding_answer_bytes(),
-          .most_outstanding_bytes = counters.most_answer_bytes,
+          .most_outstanding_bytes = counters.peak_answer_bytes,
           .socket_bytes = transport.socket_bytes,
           .sent_bytes = transport.sent_bytes,
           .received_bytes = transport.received_bytes,
           .weight_bytes = memory_->weights().most(),
           .optimizer_bytes = memory_->state().most(),
-          .sum_bytes = core_.most_sum_bytes(),
-          .cached_bytes = core_.most_cached_bytes()};
+          .sum_bytes = core_.peak_sum_bytes(),
+          .cached_bytes = core_.peak_cached_bytes()};
 }
 
 void LaneThread::Publish() {

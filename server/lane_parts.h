@@ -34,7 +34,7 @@ template <typename Copy>
 class FillingParts {
  public:
   // One more than the two steps that segments can be apart, and one left over.
-  static constexpr size_t kMostFilling = 4;
+  static constexpr size_t kMaxFilling = 4;
 
   struct Part {
     uint64_t version = 0;
@@ -75,10 +75,10 @@ class FillingParts {
 
  private:
   bool GivenUp(uint64_t version) const {
-    return parts_.size() == kMostFilling && version < parts_.front().version;
+    return parts_.size() == kMaxFilling && version < parts_.front().version;
   }
   void Begin(uint64_t version) {
-    if (parts_.size() == kMostFilling) parts_.erase(parts_.begin());
+    if (parts_.size() == kMaxFilling) parts_.erase(parts_.begin());
     const auto newer = std::ranges::upper_bound(parts_, version, {}, &Part::version);
     parts_.insert(newer, {.version = version, .place = place_});
   }

@@ -95,7 +95,7 @@ HeldMemory Measured(const JobConfig& config) {
   EXPECT_GE(shard.version(0), 4u);
   return {.weights = options.memory->weights().most(),
           .optimizer = options.memory->state().most(),
-          .sums = shard.most_held_bytes()};
+          .sums = shard.peak_held_bytes()};
 }
 
 TEST(HeldMemory, IsWhatTheFormulaSaysInEveryFormatOfPulls) {
@@ -114,7 +114,7 @@ TEST(HeldMemory, IsWhatTheFormulaSaysInEveryFormatOfPulls) {
   }
 }
 
-TEST(HeldMemory, WherePushesAreUpdatesThereIsOneCopyOfTheWeights) {
+TEST(HeldMemory, SspHoldsOneCopyOfTheWeights) {
   const JobConfig config = Job(CommConfig::FP32, SyncConfig::SSP);
   const HeldMemory predicted = PredictLaneHeld(config, Table(), ViewOf(kSegments), 0);
   const HeldMemory measured = Measured(config);
@@ -186,7 +186,7 @@ TEST(HeldMemory, InAnAllReduceEveryLaneHasAllSegments) {
   EXPECT_EQ(PredictServerHeld(config, Table(), ViewOf(2), 1).total(), 24 * kParameters);
 }
 
-TEST(HeldMemory, OneGradientIsReadWhereTheWorkerBesideHasIt) {
+TEST(HeldMemory, ReadsSingleGradientInMemoryOfLocalWorker) {
   JobConfig config = Job(CommConfig::FP32, SyncConfig::BSP);
   config.mutable_cluster()->set_virtual_workers(1);
   EXPECT_EQ(PredictLaneHeld(config, Table(), ViewOf(kSegments), 0).sums, 4 * kParameters);

@@ -264,7 +264,7 @@ class ReplicatedJob {
   void ToView(uint32_t number, Lane& lane) {
     if (lane.placement != placement_) {
       std::unique_ptr<Shard> shard = MakeShard(number);
-      const absl::Status taken = shard->TakeFrom(lane.shard.get(), now_);
+      const absl::Status taken = shard->InheritFrom(lane.shard.get(), now_);
       ASSERT_TRUE(taken.ok()) << taken;
       lane.shard = std::move(shard);
       lane.placement = placement_;

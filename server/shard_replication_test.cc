@@ -44,7 +44,7 @@ void Add(const ReplicatedJob::Counts& counts, ReplicatedJob::Counts& all) {
   all.pulls_of_lanes += counts.pulls_of_lanes;
 }
 
-TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers) {
+TEST(ShardReplication, SumsHaveBitsOfOneLaneDespiteLossesAndMoves) {
   ReplicatedJob::Counts all;
   for (const auto clip :
        {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
@@ -79,7 +79,7 @@ TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers)
   EXPECT_GT(all.old_views, 1000u);
 }
 
-TEST(ShardReplication, EveryPushThatIsAnUpdateIsAppliedOnceWhateverHappens) {
+TEST(ShardReplication, AppliesEveryPushOnceDespiteLossesAndMoves) {
   ReplicatedJob::Counts all;
   for (const auto policy : {SyncConfig::SSP, SyncConfig::ASP}) {
     for (uint32_t seed = 1; seed <= 60; ++seed) {

@@ -17,7 +17,7 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kMostEvents = 100'000'000;
+constexpr uint64_t kEventLimit = 100'000'000;
 constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
 
 CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
@@ -100,7 +100,7 @@ void ClusterRun::BringUp(const StartProcess& start) {
   if (start.name != kCoordinatorProcess) {
     StartNode(process, start.spare);
   } else {
-    if (start.again) TakeUp();
+    if (start.again) RecoverState();
     supervisor_.OnReady(time_.Now());
     Supervise();
   }
@@ -138,7 +138,7 @@ void ClusterRun::End(const EndJob& end) {
   const bool lost = end.why == EndJob::Why::kProcessLost;
   const std::string text = lost ? absl::StrCat(end.process, " exited; the job was stopped")
                                 : "interrupted twice: all processes were killed";
-  const bool is_so = lost ? processes_[end.process].quick_exits >= kMostQuickDeaths
+  const bool is_so = lost ? processes_[end.process].quick_exits >= kMaxQuickDeaths
                           : end.why == EndJob::Why::kInterruptedTwice &&
                                 result_.faults[static_cast<size_t>(FaultKind::kStop)] > 0;
   const bool done = lost && coordinator_ != nullptr && coordinator_->phase() == DONE;
@@ -222,7 +222,7 @@ void ClusterRun::Run() {
     time_.Schedule(options_.stop_after, [this] { Interrupt(); });
   }
   uint64_t events = 0;
-  const auto done = [&] { return actions_.ended() || ++events > kMostEvents; };
+  const auto done = [&] { return actions_.ended() || ++events > kEventLimit; };
   const bool ended = time_.RunUntil(done, absl::UnixEpoch() + options_.longest) && actions_.ended();
   if (!ended) result_.status = absl::DeadlineExceededError("the simulated job did not end");
   Collect();
@@ -243,7 +243,7 @@ void ClusterRun::EndProcesses() {
 }
 
 void ClusterRun::Collect() {
-  result_.most_lead = world_.most_lead;
+  result_.max_lead = world_.max_lead;
   result_.fenced = world_.fenced;
   // Nodes that were left behind do not know of the end.
   std::set<uint32_t> members;

@@ -91,17 +91,17 @@ struct SimulationResult {
   uint64_t deferred = 0;      // pushes that a lane first deferred for lack of memory
   uint64_t pushed_bytes = 0;  // payloads, repeats included
   // With placement.kind ZERO2 and ZERO3: peak number of pushes whose gradient a worker keeps.
-  uint64_t most_unreceived = 0;
-  uint64_t most_held_bytes = 0;    // peak of the sums of one lane
-  uint64_t most_cached_bytes = 0;  // peak of the weights that one lane cached for its host
+  uint64_t peak_unreceived = 0;
+  uint64_t peak_held_bytes = 0;    // peak of the sums of one lane
+  uint64_t peak_cached_bytes = 0;  // peak of the weights that one lane cached for its host
   uint64_t schedule_changes = 0;   // by nodes, ordered or by themselves
   uint64_t trials = 0;             // of the tuner
-  uint64_t most_push_bytes = 0;    // peak outstanding bytes of one worker
-  uint64_t most_answer_bytes = 0;  // peak outstanding bytes of one lane to one worker
+  uint64_t peak_push_bytes = 0;    // peak outstanding bytes of one worker
+  uint64_t peak_answer_bytes = 0;  // peak outstanding bytes of one lane to one worker
   std::vector<uint64_t> steps;     // taken, by virtual worker
   uint64_t skipped = 0;            // steps of virtual workers
-  uint64_t most_lead = 0;  // max clocks that a virtual worker, beginning a step, led the last one
-                           // that the slowest had pushed
+  uint64_t max_lead = 0;  // max clocks that a virtual worker, beginning a step, led the last one
+                          // that the slowest had pushed
   // Updates of each segment; ~0 if they differ.
   uint64_t updates = 0;
   uint64_t dropped_pushes = 0;
@@ -117,7 +117,7 @@ struct SimulationResult {
   std::vector<std::vector<uint64_t>> saved_clocks;
   // Last checkpoint: sum of the residuals of all virtual workers, by block.
   std::vector<std::vector<float>> saved_residuals;
-  uint64_t most_held_beyond_bytes = 0;  // most_held_bytes beyond a lane's segments and parking
+  uint64_t peak_held_beyond_bytes = 0;  // peak_held_bytes beyond a lane's segments and parking
   std::vector<std::string> broken_checkpoints;  // defects of committed checkpoints
   // Hash of every block of every committed checkpoint.
   WeightsByVersion checkpoint_hashes;

@@ -130,7 +130,7 @@ void ClusterRun::AfterFault(absl::Duration lasts, std::function<void()> end) {
   });
 }
 
-void ClusterRun::TakeUp() {
+void ClusterRun::RecoverState() {
   coordinator_ = std::make_unique<Coordinator>(coordinator_options_);
   RecalledActions recalled;
   for (const JournalRecord& record : journal_.records()) {

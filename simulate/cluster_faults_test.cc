@@ -141,7 +141,7 @@ TEST(SimulatedFaults, WeightsThatHostsKeepAreThoseOfTheirOwnersWhoeverDies) {
     ASSERT_EQ(result.weights, expected[int8 ? 1 : 0]);
     kills += Kills(result);
     timelines += result.timelines;
-    caching += result.most_cached_bytes > 0 ? 1 : 0;
+    caching += result.peak_cached_bytes > 0 ? 1 : 0;
   }
   EXPECT_GT(kills, 15u);
   EXPECT_GT(timelines, 26u) << "some jobs went back";
@@ -287,7 +287,7 @@ TEST_P(PullFaults, ServersThatDieChangeNoBit) {
   EXPECT_LT(timelines[2], timelines[1]);
 }
 
-TEST(SimulatedFaults, WherePushesAreUpdatesNoneIsLostOrAppliedTwice) {
+TEST(SimulatedFaults, SspAndAspPushesAreAppliedExactlyOnce) {
   for (const auto policy : {SyncConfig::SSP, SyncConfig::ASP}) {
     for (uint64_t seed = 1; seed <= 8; ++seed) {
       SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);

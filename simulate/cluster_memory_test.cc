@@ -91,7 +91,7 @@ TEST(SimulatedMemory, WorkersThatKeepFewGradientsWaitForLanesAndNeverStandStill)
       if (expected.empty()) expected = result.weights;
       EXPECT_EQ(result.weights, expected);
       if (seed == 1) continue;
-      EXPECT_LE(result.most_unreceived, options.config.placement().gradient_blocks());
+      EXPECT_LE(result.peak_unreceived, options.config.placement().gradient_blocks());
       deferred += result.deferred;
     }
     EXPECT_GT(deferred, 1000u);

@@ -70,7 +70,7 @@ TEST(SimulatedPolicies, EveryPolicyEndsWithEveryPushAppliedOnce) {
 
 // With gradients that do not depend on the weights, and SGD at a constant rate, the weights show
 // how often each push was applied, in any order.
-TEST(SimulatedPolicies, WhatIsAppliedIsWhatWasPushed) {
+TEST(SimulatedPolicies, WeightsShowEveryPushAppliedOnce) {
   std::vector<std::vector<float>> initial;
   for (const SyncConfig::Policy policy : {SyncConfig::SSP, SyncConfig::ASP}) {
     for (uint64_t seed = 1; seed <= 10; ++seed) {
@@ -105,7 +105,7 @@ TEST(SimulatedPolicies, WhatIsAppliedIsWhatWasPushed) {
   }
 }
 
-TEST(SimulatedPolicies, NobodyIsFurtherAheadThanTheBound) {
+TEST(SimulatedPolicies, LeadNeverExceedsStalenessBound) {
   for (uint32_t staleness : {0u, 1u, 3u}) {
     uint64_t most = 0;
     for (uint64_t seed = 2; seed <= 9; ++seed) {
@@ -117,8 +117,8 @@ TEST(SimulatedPolicies, NobodyIsFurtherAheadThanTheBound) {
       const SimulationResult result = Simulate(options);
       SCOPED_TRACE("staleness " + std::to_string(staleness) + ", seed " + std::to_string(seed));
       ASSERT_TRUE(result.status.ok()) << result.status;
-      EXPECT_LE(result.most_lead, staleness);
-      most = std::max(most, result.most_lead);
+      EXPECT_LE(result.max_lead, staleness);
+      most = std::max(most, result.max_lead);
     }
     EXPECT_EQ(most, staleness) << "the bound is reached";
   }
@@ -132,7 +132,7 @@ TEST(SimulatedPolicies, AspDoesNotWaitForTheSlowest) {
   const SimulationResult result = Simulate(options);
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_LT(2 * result.steps[0], result.steps[1]);
-  EXPECT_GT(result.most_lead, 5u);
+  EXPECT_GT(result.max_lead, 5u);
   EXPECT_GT(result.most_staleness, 5u);
 }
 

@@ -63,7 +63,7 @@ class ClusterRun {
   static void SetNextStart(Process& process, FaultEvent fault);
   void FreezeCoordinator(const FaultEvent& fault);
   void ThawCoordinator();
-  void TakeUp();
+  void RecoverState();
   void Drain(SimulatedNode& node, const FaultEvent& fault);
   void Befall(const FaultEvent& fault);
   SimulatedNode* Victim(NodeKind kind, const FaultEvent& fault);

@@ -50,10 +50,10 @@ TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
       ASSERT_TRUE(result.status.ok()) << result.status;
       if (expected.empty()) expected = result.weights;
       EXPECT_EQ(result.weights, expected);
-      EXPECT_GT(result.most_push_bytes, 0u);
-      EXPECT_LE(result.most_push_bytes, 32768u);
-      EXPECT_GT(result.most_answer_bytes, 0u);
-      EXPECT_LE(result.most_answer_bytes, 32768u);
+      EXPECT_GT(result.peak_push_bytes, 0u);
+      EXPECT_LE(result.peak_push_bytes, 32768u);
+      EXPECT_GT(result.peak_answer_bytes, 0u);
+      EXPECT_LE(result.peak_answer_bytes, 32768u);
     }
   }
 }
@@ -193,7 +193,7 @@ TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
         EXPECT_EQ(tight.losses, expected.losses) << "seed " << seed;
         deferred += tight.deferred;
         // All the weights, the parking, and one partition per level of the tree.
-        EXPECT_LE(tight.most_held_bytes, 4 * 33231 + options.parking_bytes + 6 * 32768);
+        EXPECT_LE(tight.peak_held_bytes, 4 * 33231 + options.parking_bytes + 6 * 32768);
       }
       EXPECT_GT(deferred, 0u);
     }

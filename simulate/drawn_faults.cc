@@ -15,7 +15,7 @@ constexpr absl::Duration kFaultsWithin = absl::Milliseconds(2000);
 constexpr absl::Duration kRunsBy = absl::Milliseconds(800);
 // Longest time of a job, and repeats per step that message loss adds to it.
 constexpr absl::Duration kLongestJob = absl::Seconds(120);
-constexpr int kMostRepeatsOfStep = 50;
+constexpr int kMaxRepeatsPerStep = 50;
 
 bool OfCoordinator(FaultKind kind) {
   return kind == FaultKind::kKillCoordinator || kind == FaultKind::kFreezeCoordinator;
@@ -33,7 +33,7 @@ bool LosesNobody(FaultKind kind) {
   return OfCoordinator(kind) || kind == FaultKind::kLoseKind || kind == FaultKind::kKillJob;
 }
 // Whether the fault is drawn for jobs that fail, with a proper message, when a node is lost
-// (GoesOnWithoutANode).
+// (ContinuesWithoutNode).
 bool IsForFragile(const FaultEvent& fault, const JobConfig& job) {
   const bool freezes =
       fault.kind == FaultKind::kFreezeWorker || fault.kind == FaultKind::kFreezeServer;
@@ -83,7 +83,7 @@ bool MovesWorker(FaultKind kind) {
 void DrawFaults(Draw& draw, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   const JobConfig& job = options.config;
-  const bool fragile = !GoesOnWithoutANode(job);
+  const bool fragile = !ContinuesWithoutNode(job);
   const uint32_t count = draw.OneIn(10) ? 0 : draw.From(1, 4);
   for (uint32_t i = 0; i < count; ++i) {
     FaultEvent fault = DrawFault(draw);
@@ -107,7 +107,7 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
 
 void DescribeFaults(Scenario& scenario) {
   SimulationOptions& options = scenario.options;
-  const auto repeats = static_cast<int64_t>(options.config.train().steps() * kMostRepeatsOfStep);
+  const auto repeats = static_cast<int64_t>(options.config.train().steps() * kMaxRepeatsPerStep);
   options.longest = kLongestJob + repeats * absl::Milliseconds(options.config.comm().resend_ms());
   std::stable_sort(options.faults.begin(), options.faults.end(),
                    [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });

@@ -14,10 +14,11 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostViolations = 8;
-// Once no fault is active, a job makes progress within this many comm.resend_ms, plus kMostQuiet.
-constexpr int kMostResends = 160;
-constexpr absl::Duration kMostQuiet = absl::Seconds(3);
+constexpr size_t kMaxViolations = 8;
+// Once no fault is active, a job makes progress within this many comm.resend_ms, plus
+// kMaxQuietTime.
+constexpr int kMaxResends = 160;
+constexpr absl::Duration kMaxQuietTime = absl::Seconds(3);
 
 // Checks a run that has ended.
 class EndCheck {
@@ -47,13 +48,13 @@ class EndCheck {
 
  private:
   void Say(std::string text) {
-    if (violations_.size() > kMostViolations) return;
-    violations_.push_back(violations_.size() < kMostViolations ? std::move(text) : "and more");
+    if (violations_.size() > kMaxViolations) return;
+    violations_.push_back(violations_.size() < kMaxViolations ? std::move(text) : "and more");
   }
 
   void CheckStalls() {
     const absl::Duration resend = absl::Milliseconds(scenario_.options.config.comm().resend_ms());
-    const absl::Duration most = kMostQuiet + kMostResends * resend;
+    const absl::Duration most = kMaxQuietTime + kMaxResends * resend;
     if (result_.longest_stall <= most) return;
     Say(absl::StrCat("the job made no progress for ", absl::FormatDuration(result_.longest_stall),
                      " without a fault; with comm.resend_ms ", absl::ToInt64Milliseconds(resend),
@@ -63,13 +64,13 @@ class EndCheck {
   void CheckMemory() {
     const CommConfig& comm = scenario_.options.config.comm();
     const uint64_t push = std::max(comm.credit_bytes(), comm.partition_bytes());
-    if (result_.most_push_bytes > push) {
-      Say(absl::StrCat("pushes of ", result_.most_push_bytes,
+    if (result_.peak_push_bytes > push) {
+      Say(absl::StrCat("pushes of ", result_.peak_push_bytes,
                        " bytes were in flight, but the credit is ", push));
     }
     const uint64_t answer = std::max(comm.pull_credit_bytes(), comm.partition_bytes());
-    if (result_.most_answer_bytes > answer) {
-      Say(absl::StrCat("replies of ", result_.most_answer_bytes,
+    if (result_.peak_answer_bytes > answer) {
+      Say(absl::StrCat("replies of ", result_.peak_answer_bytes,
                        " bytes were in flight, but the credit is ", answer));
     }
     // server/pushes/push_admission.h: one partition, which is at least a segment, per level of the
@@ -78,8 +79,8 @@ class EndCheck {
         std::max(comm.partition_bytes(), comm.segment_elements() * sizeof(float));
     const uint32_t virtual_workers = scenario_.options.config.cluster().virtual_workers();
     const uint64_t levels = static_cast<uint64_t>(std::bit_width(virtual_workers)) + 2;
-    if (result_.most_held_beyond_bytes > levels * partition) {
-      Say(absl::StrCat("sums of a lane held ", result_.most_held_beyond_bytes,
+    if (result_.peak_held_beyond_bytes > levels * partition) {
+      Say(absl::StrCat("sums of a lane held ", result_.peak_held_beyond_bytes,
                        " bytes more than its segments and its pending-sum budget"));
     }
   }

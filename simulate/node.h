@@ -32,7 +32,7 @@ struct SimulatedWorld {
   SimulatedStore& store;
   std::mt19937_64& random;
   std::vector<uint64_t> clocks;  // by virtual worker: the next step whose pushes are not all sent
-  uint64_t most_lead = 0;        // SimulationResult
+  uint64_t max_lead = 0;         // SimulationResult
   // Links that are cut, or that lose messages of one kind. Node 0 is the coordinator.
   struct Cut {
     uint32_t node = 0;

@@ -130,7 +130,7 @@ bool SimulatedProgram::PulledAll() const {
 void SimulatedProgram::Compute() {
   const uint64_t slowest = *std::min_element(world_.clocks.begin(), world_.clocks.end());
   const uint64_t clock = *clocks_.step();
-  if (clock > slowest) world_.most_lead = std::max(world_.most_lead, clock - slowest);
+  if (clock > slowest) world_.max_lead = std::max(world_.max_lead, clock - slowest);
   loss_ = 0;
   for (uint32_t block = 0; block < weights_.size(); ++block) {
     clocks_.OnPulled(pulls_[block]);

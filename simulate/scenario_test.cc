@@ -16,7 +16,7 @@ TEST(Scenario, SeedsDrawAllThatARunCanHave) {
   std::set<uint32_t> resend_ms;
   std::set<int> codecs, loses, policies;
   std::set<FaultKind> faults;
-  double most_loss = 0;
+  double max_loss = 0;
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     const Scenario scenario = MakeScenario(seed);
     const SimulationOptions& options = scenario.options;
@@ -24,7 +24,7 @@ TEST(Scenario, SeedsDrawAllThatARunCanHave) {
     resend_ms.insert(options.config.comm().resend_ms());
     codecs.insert(options.config.comm().push_codec().codec_case());
     policies.insert(options.config.sync().policy());
-    most_loss = std::max(most_loss, options.network.drop_probability);
+    max_loss = std::max(max_loss, options.network.drop_probability);
     for (const FaultEvent& fault : options.faults) {
       faults.insert(fault.kind);
       if (fault.kind == FaultKind::kLoseKind) loses.insert(static_cast<int>(fault.loses));
@@ -36,7 +36,7 @@ TEST(Scenario, SeedsDrawAllThatARunCanHave) {
   EXPECT_EQ(policies.size(), 4u);
   EXPECT_EQ(faults.size(), kFaultKinds);
   EXPECT_EQ(loses.size(), 16u);
-  EXPECT_DOUBLE_EQ(most_loss, 0.1);
+  EXPECT_DOUBLE_EQ(max_loss, 0.1);
 }
 
 TEST(Scenario, SomeJobsReduceAmongServersOverANetworkThatLosesNothing) {

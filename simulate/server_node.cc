@@ -180,8 +180,8 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
   lane.planted.Change(lane.core.place().timeline, lane.core.progress().view, message.header);
   if (!lane.planted.Forgets(message.header)) Deliver(lane, std::move(message));
   if (watch != nullptr) watch->AfterDelivery();
-  lane.most_held_bytes = std::max(lane.most_held_bytes, lane.core.shard().held_bytes());
-  lane.most_cached_bytes = std::max(lane.most_cached_bytes, lane.core.shard().most_cached_bytes());
+  lane.peak_held_bytes = std::max(lane.peak_held_bytes, lane.core.shard().held_bytes());
+  lane.peak_cached_bytes = std::max(lane.peak_cached_bytes, lane.core.shard().peak_cached_bytes());
 }
 
 // All nodes of a simulated cluster are honest, so a malformed message is a violation.
@@ -301,16 +301,16 @@ void SimulatedServer::Collect(SimulationResult& result) {
     }
     result.repeats += shard.counters().repeats;
     result.deferred += shard.counters().deferred;
-    result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
-    result.most_cached_bytes = std::max(result.most_cached_bytes, lane->most_cached_bytes);
+    result.peak_held_bytes = std::max(result.peak_held_bytes, lane->peak_held_bytes);
+    result.peak_cached_bytes = std::max(result.peak_cached_bytes, lane->peak_cached_bytes);
     uint64_t allowed = world_.options.parking_bytes;
     for (const uint32_t id : shard.segments()) allowed += world_.table.segment(id).bytes();
-    if (lane->most_held_bytes > allowed) {
-      result.most_held_beyond_bytes =
-          std::max(result.most_held_beyond_bytes, lane->most_held_bytes - allowed);
+    if (lane->peak_held_bytes > allowed) {
+      result.peak_held_beyond_bytes =
+          std::max(result.peak_held_beyond_bytes, lane->peak_held_bytes - allowed);
     }
-    result.most_answer_bytes =
-        std::max(result.most_answer_bytes, shard.counters().most_answer_bytes);
+    result.peak_answer_bytes =
+        std::max(result.peak_answer_bytes, shard.counters().peak_answer_bytes);
   }
 }
 

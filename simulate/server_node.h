@@ -44,8 +44,8 @@ class SimulatedServer final : public SimulatedNode {
     FillingParts<SimulatedStore::Segment> filling;
     LanePartReports parts;
     LaneReport report;  // failure and notices
-    uint64_t most_held_bytes = 0;
-    uint64_t most_cached_bytes = 0;
+    uint64_t peak_held_bytes = 0;
+    uint64_t peak_cached_bytes = 0;
   };
 
   std::vector<std::string> LaneEndpoints() const override;

@@ -63,7 +63,7 @@ void SimulatedExchange::SetCarried(CarriedRequest carried) {
 }
 
 void SimulatedExchange::Push(PushRequest request) {
-  if (frees_gradients_) most_unreceived_ = std::max(most_unreceived_, ++unreceived_);
+  if (frees_gradients_) peak_unreceived_ = std::max(peak_unreceived_, ++unreceived_);
   open_.OnPush(request.block, request.virtual_worker, world_.time.Now());
   exchange_->Push(std::move(request), world_.time.Now());
 }
@@ -90,9 +90,9 @@ void SimulatedExchange::Tick() { exchange_->OnTick(world_.time.Now()); }
 void SimulatedExchange::Collect(SimulationResult& result) const {
   const ExchangeCounters counters = exchange_->counters();
   result.resent += counters.resent;
-  result.most_push_bytes = std::max(result.most_push_bytes, counters.most_outstanding_bytes);
+  result.peak_push_bytes = std::max(result.peak_push_bytes, counters.most_outstanding_bytes);
   result.pushed_bytes += counters.pushed_bytes;
-  result.most_unreceived = std::max(result.most_unreceived, most_unreceived_);
+  result.peak_unreceived = std::max(result.peak_unreceived, peak_unreceived_);
 }
 
 void AddSimulatedGradient(const SimulationOptions& options, uint32_t virtual_worker, uint64_t clock,

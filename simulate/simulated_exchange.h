@@ -46,7 +46,7 @@ class SimulatedExchange {
   PlantedWorker planted_;
   OpenRequests open_;
   uint64_t unreceived_ = 0;  // with frees_gradients: pushes whose gradient is kept
-  uint64_t most_unreceived_ = 0;
+  uint64_t peak_unreceived_ = 0;
   const bool frees_gradients_;
   std::unique_ptr<SimulatedTransport> transport_;
   std::unique_ptr<Exchange> exchange_;

@@ -139,7 +139,7 @@ void SimulatedWorker::Tick() {
 void SimulatedWorker::Advance() {
   while (!computing_) {
     const uint32_t view = core_->view();
-    const absl::Status ordered = core_->TakeOrders();
+    const absl::Status ordered = core_->RefreshOrders();
     TUG_CHECK(ordered.ok()) << ordered.ToString();
     if (core_->view() != view) {
       world_.Say(absl::StrCat(Name(), " runs ", core_->virtual_workers().size(),
@@ -199,7 +199,7 @@ void SimulatedWorker::BeginCompute(const Compute& compute) {
     core_->share().sums.targets = core_->share().tokens = kSimulatedTokens;
     const uint64_t slowest = *std::min_element(world_.clocks.begin(), world_.clocks.end());
     if (compute.clock > slowest) {
-      world_.most_lead = std::max(world_.most_lead, compute.clock - slowest);
+      world_.max_lead = std::max(world_.max_lead, compute.clock - slowest);
     }
   }
   core_->BeginCompute();

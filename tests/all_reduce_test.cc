@@ -81,7 +81,7 @@ TEST_F(AllReduceTest, TwoWorkersHaveTheBitsOfPushAndPull) {
   }
 }
 
-TEST_F(AllReduceTest, TwoWorkersHaveTheBitsOfPushAndPullWhateverIsClippedAndExchanged) {
+TEST_F(AllReduceTest, TwoWorkersHaveBitsOfPushPullForAnyClipAndExchange) {
   for (const Texts& settings :
        {Texts{"cluster.virtual_workers=4", "optimizer.clip=PER_BLOCK"},
         Texts{"cluster.virtual_workers=4", "optimizer.clip=OFF", "comm.pull_format=BF16"},
@@ -166,7 +166,7 @@ TEST_F(AllReduceTest, AKilledProcessEndsTheJobWhichNamesItAndCanBeResumed) {
   }
 }
 
-TEST_F(AllReduceTest, NobodyLeaves) {
+TEST_F(AllReduceTest, RefusesDrainOfAllReduceJob) {
   Process& train = StartTraining("run", Endless() + kAllReduce);
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   ExpectErrorLine(Run({"drain", "1", Path("run")}), {"cannot leave", "ALL_REDUCE", "tug stop"});

@@ -220,7 +220,7 @@ TEST_F(CoordinatorRecoveryTest, AJournalThatLostItsEndIsNotTakenUp) {
   EXPECT_EQ(next.exit_code(), 0) << next.err();
 }
 
-TEST_F(CoordinatorRecoveryTest, WhatCannotBeTakenUpSaysWhatToDo) {
+TEST_F(CoordinatorRecoveryTest, RefusedRecoveryNamesTheRemedy) {
   ExpectErrorLine(Run({"coordinator", "--recover", Path("nowhere")}), {"nowhere", "run folder"});
   ExpectErrorLine(Run({"coordinator"}), {"no job given", "--recover"});
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));

@@ -20,7 +20,7 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kMostFiles = 200;
+constexpr uint64_t kMaxFiles = 200;
 constexpr size_t kAtOnce = 400;
 constexpr size_t kAtLeast = 4000;
 
@@ -63,7 +63,7 @@ class FloodTest : public TugTest, public ::testing::WithParamInterface<Kind> {
 TEST_P(FloodTest, TakesNothingFromTheJob) {
   Process& train = StartLimited(
       TrainArguments("run", Endless() + GetParam().settings + Texts{"checkpoint.interval=20"}),
-      RLIMIT_NOFILE, kMostFiles);
+      RLIMIT_NOFILE, kMaxFiles);
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
   ASSERT_NO_FATAL_FAILURE(FindPorts("run"));
   const uint64_t before = NewestCheckpoint("run");

@@ -146,7 +146,7 @@ TEST_F(GroupTest, WithItTheJobEndsWithTheSameBits) {
   ExpectSameEnd();
 }
 
-TEST_F(OffloadTest, NothingIsLeftOfAServerThatIsKilled) {
+TEST_F(OffloadTest, KilledServerLeavesNoFiles) {
   Process& train = StartTraining("killed", Endless() + Offloaded());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "killed", 3));
   EXPECT_TRUE(fs::is_empty(Path("files"))) << "files have no names";

@@ -84,7 +84,7 @@ TEST_F(RankEnvironmentTest, RefusesAWorldOfAnotherSize) {
 }
 
 // The rank variables of tug train itself do not apply to the workers it starts.
-TEST_F(RankEnvironmentTest, OfTugTrainIsNotThatOfItsWorkers) {
+TEST_F(RankEnvironmentTest, RankOfTugTrainDoesNotApplyToItsWorkers) {
   Process& train = StartWith({"RANK=0", "WORLD_SIZE=3", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"},
                              {"train", job(), "--run-dir", Path("run"), "--set", "train.steps=10"});
   ASSERT_TRUE(train.WaitForEnd(After(kPatience)));

@@ -43,7 +43,7 @@ TEST_F(RecordedTest, AnAsynchronousRunIsComputedAgainToTheSameBits) {
   ExpectSameBits("run");
 }
 
-TEST_F(RecordedTest, SoIsOneWithASlowWorkerBoundedStalenessAndMicroBatches) {
+TEST_F(RecordedTest, ReplaysSspRunWithSlowWorkerAndMicroBatches) {
   ASSERT_NO_FATAL_FAILURE(Train(
       "run",
       Recorded({"sync.policy=SSP", "sync.staleness=2", "straggler.slowdown=4",
@@ -51,7 +51,7 @@ TEST_F(RecordedTest, SoIsOneWithASlowWorkerBoundedStalenessAndMicroBatches) {
   ExpectSameBits("run");
 }
 
-TEST_F(RecordedTest, SoIsDelayCompensation) {
+TEST_F(RecordedTest, ReplaysDelayCompensation) {
   ASSERT_NO_FATAL_FAILURE(
       Train("run", Recorded({"optimizer.algorithm=SGD", "optimizer.learning_rate=0.05",
                              "sync.delay_compensation=0.04", "comm.push_codec.bf16={}",
@@ -60,7 +60,7 @@ TEST_F(RecordedTest, SoIsDelayCompensation) {
 }
 
 // Over TCP with small partitions, a step skips some of them; partitions not pulled have no version.
-TEST_F(RecordedTest, SoIsAnEmbeddingThatIsExchangedByRows) {
+TEST_F(RecordedTest, ReplaysEmbeddingExchangedByRows) {
   ASSERT_NO_FATAL_FAILURE(
       Train("run", Recorded({"comm.shared_memory=false", "model.tied_head=false",
                              "comm.segment_elements=1024", "comm.partition_bytes=4096"})));
@@ -92,7 +92,7 @@ TEST_F(RecordedTest, OtherWeightsAreFoundAndNamed) {
                   {"bits differ from", "element", "in the checkpoint", "computed"});
 }
 
-TEST_F(RecordedTest, WhatIsNotRecordedIsRefusedInALine) {
+TEST_F(RecordedTest, RefusesReplayOfUnrecordedRun) {
   ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=10"}));
   ExpectErrorLine(Run({"replay", Path("run")}), {"sync.record"});
   ExpectErrorLine(Run({"replay", Path("nowhere")}), {"nowhere"});

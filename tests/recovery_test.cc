@@ -165,7 +165,7 @@ TEST_F(RecoveryTest, AWorkerIsReplacedWhoseTextIsGoneOrHasChanged) {
   }
 }
 
-TEST_F(RecoveryTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpointAndEndsWithTheSameBits) {
+TEST_F(RecoveryTest, RollsBackAfterServerLossAndEndsWithSameBits) {
   ExpectSameBitsAfterRollback({});
 }
 

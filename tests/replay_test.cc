@@ -130,7 +130,7 @@ TEST_F(ReplayTest, ShippedProfilesAreFoundByName) {
   }
 }
 
-TEST_F(ReplayTest, WhatCannotBeReplayedIsRefusedInALine) {
+TEST_F(ReplayTest, RefusesInvalidProfilesAndSettings) {
   ExpectRefused({"replay.profile=vgg17"}, {"vgg17", "gpt2_124m, resnet50, vgg16"});
   ExpectRefused({"data.path=text.txt"}, {"data.path", "compute = REPLAY"});
   ExpectRefused({"compute=CPU"}, {"replay.profile", "compute = CPU"});

@@ -93,7 +93,7 @@ class ReplicasTest : public DaemonTest {
   std::unique_ptr<ControlClient> client_;
 };
 
-TEST_F(ReplicasTest, WhoeverIsKilledTheJobGoesOnAndEndsWithTheSameBits) {
+TEST_F(ReplicasTest, ContinuesAfterAnyProcessIsKilledWithSameBits) {
   Process& train =
       StartTraining("killed", Endless() + kReplicas + Texts{"cluster.spare_servers=1"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "killed", 20));

@@ -23,7 +23,7 @@ class RunOwnerTest : public DaemonTest {
   }
 };
 
-TEST_F(RunOwnerTest, WhoResumesARunningJobIsRefusedAndChangesNothing) {
+TEST_F(RunOwnerTest, RefusesResumeOfRunningJobAndChangesNothing) {
   Process& train = StartTraining("run", Endless() + Texts{"checkpoint.interval=1"});
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
   const std::string config = Config();
@@ -36,7 +36,7 @@ TEST_F(RunOwnerTest, WhoResumesARunningJobIsRefusedAndChangesNothing) {
   ASSERT_NO_FATAL_FAILURE(Stop(train));
 }
 
-TEST_F(RunOwnerTest, OfTwoJobsForOneFolderTheSecondIsRefusedAndChangesNothing) {
+TEST_F(RunOwnerTest, RefusesSecondJobInFolderAndChangesNothing) {
   Process& first = StartTraining("run", Endless());
   Process& second = StartTraining("run", Endless() + Texts{"optimizer.learning_rate=9e-3"});
   const auto one_ended = [&] {

@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, StrangerTest,
                          ::testing::Values(SecurityConfig::TOKEN, SecurityConfig::CURVE),
                          [](const auto& mode) { return ModeName(mode.param); });
 
-TEST_P(StrangerTest, WhoHasNotTheKeysIsRefusedAndTheJobUnharmed) {
+TEST_P(StrangerTest, RefusesProcessesWithoutKeysAndKeepsJobUnharmed) {
   const bool curve = GetParam() == SecurityConfig::CURVE;
   const Texts here = {"--coordinator", address()};
   ExpectRefused({{"worker"}, {"server"}, {"status"}, {"stop"}},
@@ -265,7 +265,7 @@ TEST_P(StrangerTest, AnOldVersionIsRefusedAndTheJobUnharmed) {
   ExpectUnharmed();
 }
 
-TEST_P(StrangerTest, WhatKnocksAtThePortsIsRefusedAndTheJobUnharmed) {
+TEST_P(StrangerTest, RefusesUnknownTrafficAndKeepsJobUnharmed) {
   std::mt19937_64 random(kSeed);
   const auto bytes = [&](size_t size) {
     Bytes some(size);

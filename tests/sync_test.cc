@@ -83,7 +83,7 @@ TEST_P(SyncTest, GoesOnFromACheckpointOfARunThatWasKilled) {
 // With a single virtual worker nothing waits and nothing is stale: all policies are equivalent.
 class Alone : public TugTest {};
 
-TEST_F(Alone, OneVirtualWorkerGetsTheBitsOfBspUnderEveryPolicy) {
+TEST_F(Alone, SingleVirtualWorkerGetsBitsOfBspUnderEveryPolicy) {
   const Texts alone = {"cluster.virtual_workers=1", "cluster.workers=1", "optimizer.clip=OFF"};
   ASSERT_NO_FATAL_FAILURE(Train("bsp", alone));
   const absl::StatusOr<Losses> losses = ReadLosses(Path("bsp"));

@@ -65,7 +65,7 @@ train { steps: )",
   }
 };
 
-TEST_F(TuningTest, TriesReportsAndSettlesOnASchedulePredictedAndNoSlowerThanTheJobsOwn) {
+TEST_F(TuningTest, SettlesOnPredictedScheduleNoSlowerThanTheJobsOwn) {
   ASSERT_NO_FATAL_FAILURE(Train("run"));
   const std::vector<nlohmann::json> trials = Lines("trial");
   ASSERT_GE(trials.size(), static_cast<size_t>(kTrials));

@@ -29,7 +29,7 @@ std::optional<uint64_t> CookieOf(int socket) {
 
 }  // namespace
 
-absl::StatusOr<ConnectionWatch> ConnectionWatch::Create(size_t most_waiting) {
+absl::StatusOr<ConnectionWatch> ConnectionWatch::Create(size_t max_waiting) {
   FileDescriptor nothing(eventfd(0, EFD_CLOEXEC));
   FileDescriptor hand(eventfd(0, EFD_CLOEXEC));
   if (!nothing.valid() || !hand.valid()) {
@@ -37,7 +37,7 @@ absl::StatusOr<ConnectionWatch> ConnectionWatch::Create(size_t most_waiting) {
         absl::StrCat("cannot watch connections: ", std::strerror(errno),
                      "; raise the limit of open files (ulimit -n)"));
   }
-  return ConnectionWatch(AffordableGuests(most_waiting), std::move(nothing), std::move(hand));
+  return ConnectionWatch(AffordableGuests(max_waiting), std::move(nothing), std::move(hand));
 }
 
 void ConnectionWatch::OnAccepted(int socket, const std::string& address) {
@@ -71,8 +71,9 @@ ConnectionWatch::Verdict ConnectionWatch::VerdictOf(const WaitingRoom::Guest& gu
   tcp_info info{};
   socklen_t size = sizeof(info);
   if (getsockopt(hand_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Verdict::kHasGone;
-  if (info.tcpi_bytes_acked > kMostToStrangers) return Verdict::kIsIn;
-  return info.tcpi_bytes_received > kMostFromStrangers ? Verdict::kSendsTooMuch : Verdict::kWaits;
+  if (info.tcpi_bytes_acked > kMaxBytesToStrangers) return Verdict::kIsIn;
+  return info.tcpi_bytes_received > kMaxBytesFromStrangers ? Verdict::kSendsTooMuch
+                                                           : Verdict::kWaits;
 }
 
 void ConnectionWatch::Release() { dup3(nothing_.get(), hand_.get(), O_CLOEXEC); }

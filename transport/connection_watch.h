@@ -5,11 +5,11 @@
 // Bounds what unauthenticated peers can use of an endpoint with keys. libzmq accepts every
 // connection and reads from it; its monitor reports descriptors only, not which connection has
 // completed its handshake. The kernel's byte counts show that: an endpoint sends more than
-// kMostToStrangers only to members. ConnectionWatch watches the connections below that limit and
-// shuts down
+// kMaxBytesToStrangers only to members. ConnectionWatch watches the connections below that limit
+// and shuts down
 //
 //  - the surplus of too many (security/waiting_room.h),
-//  - a connection that sends more than kMostFromStrangers.
+//  - a connection that sends more than kMaxBytesFromStrangers.
 //
 // libzmq closes a connection that was shut down. It also closes one that does not complete the
 // handshake in time.
@@ -30,13 +30,13 @@ class ConnectionWatch {
  public:
   // Acknowledged bytes. A stranger gets a greeting (64) and at most an error (12). A member also
   // gets WELCOME and READY, more than 50 bytes with PLAIN; with CURVE, WELCOME alone has 170.
-  static constexpr uint64_t kMostToStrangers = 96;
+  static constexpr uint64_t kMaxBytesToStrangers = 96;
   // A member's handshake is smaller than 1 KiB.
-  static constexpr uint64_t kMostFromStrangers = 64 << 10;
+  static constexpr uint64_t kMaxBytesFromStrangers = 64 << 10;
 
-  // `most_waiting`: limit of unauthenticated connections; lower if this process may open few files.
+  // `max_waiting`: limit of unauthenticated connections; lower if this process may open few files.
   // Errors: RESOURCE_EXHAUSTED (file descriptors).
-  static absl::StatusOr<ConnectionWatch> Create(size_t most_waiting);
+  static absl::StatusOr<ConnectionWatch> Create(size_t max_waiting);
 
   // Call when the endpoint has accepted, or closed, the connection of this descriptor. By then the
   // descriptor may already belong to another connection. `address`: without the port.
@@ -49,8 +49,8 @@ class ConnectionWatch {
  private:
   enum class Verdict { kWaits, kIsIn, kHasGone, kSendsTooMuch };
 
-  ConnectionWatch(size_t most_waiting, FileDescriptor nothing, FileDescriptor hand)
-      : room_(most_waiting), nothing_(std::move(nothing)), hand_(std::move(hand)) {}
+  ConnectionWatch(size_t max_waiting, FileDescriptor nothing, FileDescriptor hand)
+      : room_(max_waiting), nothing_(std::move(nothing)), hand_(std::move(hand)) {}
 
   // Duplicates the connection into `hand_`, so that its descriptor cannot be reused until Release.
   Verdict VerdictOf(const WaitingRoom::Guest& guest);

@@ -130,7 +130,7 @@ TEST(DualTransport, APollWithSharedMessagesAtHandSendsOverTcpToo) {
   EXPECT_TRUE(PollUntil({&far}, [&] { return far.inbox.size() == 1; }));
 }
 
-TEST(DualTransport, WhereOneSideDoesNotShareTheyUseTcp) {
+TEST(DualTransport, UsesTcpIfOneSideDoesNotShareMemory) {
   const uint64_t job = NewJob();
   {
     End lane(LanePeer(0), job, true, false);

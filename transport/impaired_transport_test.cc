@@ -73,7 +73,7 @@ class ImpairedTransportTest : public ::testing::Test {
   std::unique_ptr<ImpairedTransport> transport_;
 };
 
-TEST_F(ImpairedTransportTest, NothingImpairedIsTheTransportItself) {
+TEST_F(ImpairedTransportTest, ReturnsSameTransportWithoutImpairment) {
   auto below = std::make_unique<FakeTransport>(time_);
   Transport* const same = below.get();
   EXPECT_EQ(Impair(std::move(below), ImpairConfig(), WorkerPeer(1), kSeed).get(), same);

@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<ShmConnection>> ShmConnection::Create(
   std::unique_ptr<ShmConnection> connection(new ShmConnection(std::move(socket), self, peer,
                                                               own_doorbell, std::move(arena),
                                                               std::move(queue), credentials));
-  if (peer.has_value()) RETURN_IF_ERROR(connection->SayHello());
+  if (peer.has_value()) RETURN_IF_ERROR(connection->SendHello());
   return connection;
 }
 
@@ -75,7 +75,7 @@ std::string ShmCredentials::NameOf(PeerId listener) const {
 
 // ---- the socket ----
 
-absl::Status ShmConnection::SayHello() {
+absl::Status ShmConnection::SendHello() {
   const int fds[] = {queue_->fd(), own_doorbell_};
   RETURN_IF_ERROR(SendPacket({.kind = ShmPacket::Kind::kHello,
                               .sender = self_,
@@ -176,7 +176,7 @@ absl::Status ShmConnection::OnHello(const ShmPacket& packet, std::vector<FileDes
   peer_ = packet.sender;
   inbox_ = std::make_shared<Inbox>(
       Inbox{std::make_shared<ShmReceiver>(std::move(queue)), std::move(fds[1])});
-  return queue_ == nullptr ? absl::OkStatus() : SayHello();
+  return queue_ == nullptr ? absl::OkStatus() : SendHello();
 }
 
 // ---- sending ----
@@ -215,7 +215,7 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   std::memcpy(message.header.data(), header.data(), header.size());
   const absl::StatusOr<ShmPlace> place = PlaceOf(payload);
   if (!place.ok()) {
-    if (absl::IsResourceExhausted(place.status())) SayThatMemoryIsShort(place.status());
+    if (absl::IsResourceExhausted(place.status())) WarnOfMemoryShortage(place.status());
     return place.status();
   }
   message.place = *place;
@@ -229,7 +229,7 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
 }
 
 // The sender retries, since peers return buffers. If none does, it retries forever.
-void ShmConnection::SayThatMemoryIsShort(const absl::Status& status) {
+void ShmConnection::WarnOfMemoryShortage(const absl::Status& status) {
   if (std::exchange(said_that_memory_is_short_, true)) return;
   LogWarning(absl::StrCat("a message to ", peer_.has_value() ? PeerName(*peer_) : "a peer",
                           " waits for memory: ", status.message()));

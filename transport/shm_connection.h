@@ -125,7 +125,7 @@ class ShmConnection {
         queue_(queue),
         outbox_(std::move(queue)) {}
 
-  absl::Status SayHello();
+  absl::Status SendHello();
   absl::Status ReadAllPackets();
   absl::Status SendPacket(const ShmPacket& packet, std::span<const int> fds);
   absl::Status OnPacket(const ShmPacket& packet, std::vector<FileDescriptor> fds);
@@ -133,7 +133,7 @@ class ShmConnection {
   absl::Status ShareRegionsUpTo(uint32_t region);
   absl::StatusOr<ShmPlace> PlaceOf(Lease& payload);
   bool TryPush(Waiting& message);
-  void SayThatMemoryIsShort(const absl::Status& status);
+  void WarnOfMemoryShortage(const absl::Status& status);
   void RingIfAsleep();
 
   const FileDescriptor socket_;

@@ -101,7 +101,7 @@ TEST(ShmQueue, ASleepingReceiverIsRungOnce) {
   EXPECT_FALSE(pair.sender->TakeReceiverSleeps());
 }
 
-TEST(ShmQueue, WhatAHostilePeerWritesCannotLeadOutOfTheQueue) {
+TEST(ShmQueue, HostilePeerCannotCauseAccessOutsideQueue) {
   Pair pair;
   Watched held;
   ASSERT_TRUE(pair.sender->Push(Numbered(1), {}, held.lease()));

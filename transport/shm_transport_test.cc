@@ -154,7 +154,7 @@ TEST_F(ShmTransportTest, AnswersComeBackOverTheSameConnection) {
   EXPECT_TRUE(IsFilledWith(worker_.inbox[0].payload, 6));
 }
 
-TEST_F(ShmTransportTest, WhatWasSentBeforeThePeerLooksArrives) {
+TEST_F(ShmTransportTest, MessagesSentBeforeThePeerPollsArrive) {
   Connect();
   for (uint64_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(worker_.transport->Send(To(LanePeer(0), i)).ok());
@@ -181,7 +181,7 @@ TEST_F(ShmTransportTest, MessagesBeyondTheSlotsWaitAndKeepTheirOrder) {
   EXPECT_EQ(buffer.use_count(), 1);
 }
 
-TEST_F(ShmTransportTest, OfAnotherJobOrAbsentIsNotFound) {
+TEST_F(ShmTransportTest, PeerOfAnotherJobOrAbsentPeerIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(worker_.transport->Connect(LanePeer(1), "")));
   End stranger(Open(WorkerPeer(1), NewJob(), false));
   EXPECT_TRUE(absl::IsNotFound(stranger.transport->Connect(LanePeer(0), "")));

@@ -24,14 +24,14 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 // test.
 class StrangersTest : public ::testing::TestWithParam<SecurityConfig::Mode> {
  protected:
-  static constexpr size_t kMostWaiting = 8;
+  static constexpr size_t kMaxWaitingConnections = 8;
 
   StrangersTest() : keys_(MakeJobKeys(GetParam()).value()) {
     ZmqTransport::Options options;
     options.self = LanePeer(0);
     options.bind_host = "127.0.0.1";
     options.keys = keys_;
-    options.most_waiting = kMostWaiting;
+    options.max_waiting = kMaxWaitingConnections;
     options.handshake = absl::Minutes(10);
     lane_ = *ZmqTransport::Create(options);
     port_ = PortOf(lane_->endpoint());
@@ -74,17 +74,17 @@ INSTANTIATE_TEST_SUITE_P(Modes, StrangersTest,
                          ::testing::Values(SecurityConfig::TOKEN, SecurityConfig::CURVE),
                          [](const auto& mode) { return ModeName(mode.param); });
 
-TEST_P(StrangersTest, OfManyWhoSayNothingOnlyAFewAreKept) {
+TEST_P(StrangersTest, KeepsOnlyAFewOfManySilentConnections) {
   const auto early = NewMember(1);
   ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*early));
   std::vector<std::unique_ptr<RawConnection>> silent;
-  for (size_t i = 0; i < 10 * kMostWaiting; ++i) {
+  for (size_t i = 0; i < 10 * kMaxWaitingConnections; ++i) {
     silent.push_back(std::make_unique<RawConnection>(port_));
   }
   const auto kept = [&] {
     return std::ranges::count_if(silent, [](auto& connection) { return !connection->HasEnded(); });
   };
-  EXPECT_TRUE(PollLaneUntil([&] { return kept() <= int{kMostWaiting}; }));
+  EXPECT_TRUE(PollLaneUntil([&] { return kept() <= int{kMaxWaitingConnections}; }));
   ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*early));
   const auto late = NewMember(2);
   ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*late));
@@ -109,16 +109,16 @@ TEST_P(StrangersTest, AMemberGetsInWhileOthersFloodThePort) {
 TEST_P(StrangersTest, MoreMembersThanStrangersMayWaitStayIn) {
   std::vector<std::unique_ptr<ZmqTransport>> members;
   for (int round = 0; round < 2; ++round) {
-    for (size_t i = 0; i < 3 * kMostWaiting; ++i) {
+    for (size_t i = 0; i < 3 * kMaxWaitingConnections; ++i) {
       if (round == 0) members.push_back(NewMember(static_cast<uint32_t>(i)));
       ASSERT_NO_FATAL_FAILURE(ExpectIsHeard(*members[i]));
     }
   }
-  EXPECT_EQ(heard_, 6 * kMostWaiting);
+  EXPECT_EQ(heard_, 6 * kMaxWaitingConnections);
   EXPECT_EQ(lane_->counters().connections_refused, 0u);
 }
 
-TEST_P(StrangersTest, WhoSendsMuchWithoutKeysIsLetGo) {
+TEST_P(StrangersTest, DisconnectsPeerThatSendsMuchWithoutKeys) {
   const std::string mechanism = GetParam() == SecurityConfig::TOKEN ? "PLAIN" : "CURVE";
   RawConnection stranger(port_);
   stranger.Write(ZmtpGreeting(mechanism) + ZmtpLongFrame(64 << 20, /*command=*/true) +

@@ -31,7 +31,7 @@ constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_DISCONNECTED |
                         ZMQ_EVENT_CLOSED;
 // Limit of remembered addresses; a job has fewer concurrent connections.
-constexpr size_t kMostAddresses = 65536;
+constexpr size_t kMaxAddresses = 65536;
 constexpr long kLookMs = 100;  // interval of checks of connections that have not yet shown keys
 
 void SetNumber(void* socket, int option, int value) {
@@ -107,9 +107,9 @@ void SetServerKeys(void* socket, const JobKeys& keys) {
 }
 
 absl::StatusOr<std::unique_ptr<ZapHandler>> ZapHandler::Create(
-    void* context, void* listener, const JobKeys& keys, size_t most_waiting,
+    void* context, void* listener, const JobKeys& keys, size_t max_waiting,
     std::function<void(const std::string&)> say) {
-  ASSIGN_OR_RETURN(ConnectionWatch watch, ConnectionWatch::Create(most_waiting));
+  ASSIGN_OR_RETURN(ConnectionWatch watch, ConnectionWatch::Create(max_waiting));
   ZmqSocket requests(zmq_socket(context, ZMQ_REP));
   ZmqSocket events(zmq_socket(context, ZMQ_PAIR));
   if (requests == nullptr || events == nullptr) return NoSocket();
@@ -148,7 +148,7 @@ void ZapHandler::Run(ZmqSocket requests, ZmqSocket events) {
       next_look = now + absl::Milliseconds(kLookMs);
     }
     if ((items[0].revents & ZMQ_POLLIN) != 0 && !AnswerRequest(requests.get())) return;
-    if ((items[1].revents & ZMQ_POLLIN) != 0 && !TakeEvent(events.get())) return;
+    if ((items[1].revents & ZMQ_POLLIN) != 0 && !ProcessEvent(events.get())) return;
   }
 }
 
@@ -183,7 +183,7 @@ std::string ZapHandler::Judge(const std::string& mechanism,
 
 // Layout of an event: number (16 bits) and value (32 bits), then an endpoint. One I/O thread
 // reports one connection after another: the failed handshake, then the closed connection.
-bool ZapHandler::TakeEvent(void* events) {
+bool ZapHandler::ProcessEvent(void* events) {
   const std::vector<std::string> frames = ReadFrames(events);
   if (frames.empty()) return false;
   uint16_t event = 0;
@@ -193,7 +193,7 @@ bool ZapHandler::TakeEvent(void* events) {
   std::memcpy(&value, frames[0].data() + sizeof(event), sizeof(value));
   if (event == ZMQ_EVENT_ACCEPTED) {
     const std::string address = AddressOf(value);
-    if (addresses_.size() < kMostAddresses) addresses_[value] = address;
+    if (addresses_.size() < kMaxAddresses) addresses_[value] = address;
     watch_.OnAccepted(value, address);
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
              event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {

@@ -39,10 +39,10 @@ void SetServerKeys(void* socket, const JobKeys& keys);
 class ZapHandler {
  public:
   // Serves all sockets of `context` with SetServerKeys; monitors `listener`, which must not be
-  // bound yet. `most_waiting`: limit of connections that have not yet shown keys. `say`: see
+  // bound yet. `max_waiting`: limit of connections that have not yet shown keys. `say`: see
   // Refusals; called on the handler's thread. Errors: RESOURCE_EXHAUSTED (file descriptors).
   static absl::StatusOr<std::unique_ptr<ZapHandler>> Create(
-      void* context, void* listener, const JobKeys& keys, size_t most_waiting,
+      void* context, void* listener, const JobKeys& keys, size_t max_waiting,
       std::function<void(const std::string&)> say);
   // REQUIRES: the context has ended.
   ~ZapHandler();
@@ -59,7 +59,7 @@ class ZapHandler {
   void Run(ZmqSocket requests, ZmqSocket events);
   // Return false when the context has ended.
   bool AnswerRequest(void* requests);
-  bool TakeEvent(void* events);
+  bool ProcessEvent(void* events);
   std::string WhyFailed(int32_t protocol_error) const;
   // Reason to refuse these credentials; empty: accept.
   std::string Judge(const std::string& mechanism,

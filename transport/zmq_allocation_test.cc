@@ -84,7 +84,7 @@ class Exchange {
   std::unique_ptr<ZmqTransport> worker_;
 };
 
-TEST(ZmqAllocation, NothingIsAllocatedPerMessageInSteadyState) {
+TEST(ZmqAllocation, AllocatesNoMemoryPerMessageInSteadyState) {
   constexpr uint64_t kMessages = 10000;
   // Pools and lists still grow occasionally, up to the peak number of messages in flight.
   constexpr int64_t kGrowth = 100;

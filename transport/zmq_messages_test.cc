@@ -66,7 +66,7 @@ TEST_F(ZmqMessages, SmallOnesTravelTogether) {
 }
 
 // On a slow link the payload may take a second: urgent messages must not wait for it.
-TEST_F(ZmqMessages, WhatWaitsDoesNotTravelWithALargePayload) {
+TEST_F(ZmqMessages, QueuedMessagesAreNotBundledWithLargePayload) {
   Send({0, 0, 32768, 0});
   const std::vector<std::pair<size_t, size_t>> messages = {Next(), Next(), Next()};
   EXPECT_THAT(messages, ElementsAre(Pair(2, 0), Pair(1, 32768), Pair(1, 0)));

@@ -182,7 +182,7 @@ absl::Status ZmqTransport::Listen() {
   SetServerKeys(socket.get(), options_.keys);
   if (!options_.keys.none()) {
     ASSIGN_OR_RETURN(
-        zap_, ZapHandler::Create(context_.get(), socket.get(), options_.keys, options_.most_waiting,
+        zap_, ZapHandler::Create(context_.get(), socket.get(), options_.keys, options_.max_waiting,
                                  [self = options_.self](const std::string& line) {
                                    LogWarning(line, {{"endpoint", PeerName(self)}});
                                  }));

@@ -77,7 +77,7 @@ class ZmqTransport final : public Transport {
     // everything.
     JobKeys keys;
     // With keys: limit of connections that have not yet shown keys, and their time to do so.
-    size_t most_waiting = 256;
+    size_t max_waiting = 256;
     absl::Duration handshake = absl::Seconds(5);
     // Interval of heartbeats on our connections. A connection that does not reply within
     // SilenceLimit is replaced.

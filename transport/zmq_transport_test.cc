@@ -265,7 +265,7 @@ TEST(ZmqTransport, MessagesOfAllSizesArriveInTheOrderOfTheirSends) {
   EXPECT_EQ(lane.transport->counters().dropped, 0u);
 }
 
-TEST(ZmqTransport, WhatAHandlerSendsIsOnItsWayWhenPollReturns) {
+TEST(ZmqTransport, MessagesOfHandlerAreSentWhenPollReturns) {
   End lane(LaneOptions(0));
   End worker(WorkerOptions(1));
   ASSERT_TRUE(worker.transport->Connect(LanePeer(0), lane.transport->endpoint()).ok());

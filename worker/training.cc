@@ -199,7 +199,7 @@ absl::Status Training::Build(const View& view) {
   predicted_ = std::move(predicted);
   ready_ = true;
   built_view_ = view.number();
-  if (view_->number() > built_view_) TakePlace();
+  if (view_->number() > built_view_) AdoptAssignment();
   return absl::OkStatus();
 }
 
@@ -293,23 +293,23 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
   const absl::Status& status = made.status();
   if (config.sync().record() == SyncConfig::ORDER) {
     if (made.ok()) {
-      TellDevice(absl::StrCat("the CPU, not on ", made->device,
-                              ": a run with sync.record ORDER is recomputed on the CPU"));
+      ReportDevice(absl::StrCat("the CPU, not on ", made->device,
+                                ": a run with sync.record ORDER is recomputed on the CPU"));
       made->model.reset();
     }
   } else if (made.ok()) {
     on_gpu_ = true;
     tracer_ = made->tracer;
-    TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
-                            " MiB of GPU memory per worker",
-                            encoder_ != nullptr ? ", gradients are encoded there too" : ""));
+    ReportDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
+                              " MiB of GPU memory per worker",
+                              encoder_ != nullptr ? ", gradients are encoded there too" : ""));
     return std::move(made->model);
   } else if (absl::IsFailedPrecondition(status)) {  // only some of its GPUs can be used
     return status;
   } else if (config.device() == ClusterConfig::CUDA) {
     return WithoutGpu(status);
   } else if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
-    TellDevice(absl::StrCat("the CPU: ", status.message()));
+    ReportDevice(absl::StrCat("the CPU: ", status.message()));
   } else if (!absl::IsUnimplemented(status)) {
     return status;
   }
@@ -317,7 +317,7 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
   return CreateModel(ModelOptionsOf(config), pool_);
 }
 
-void Training::TellDevice(const std::string& device) {
+void Training::ReportDevice(const std::string& device) {
   absl::MutexLock lock(&mutex_);
   Notice& notice = notices_.emplace_back();
   notice.set_key(absl::StrCat("device/", device));  // one notice for all workers with this text
@@ -389,10 +389,10 @@ absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPl
 void Training::SetView(const View& view) {
   absl::MutexLock lock(&mutex_);
   view_ = view;
-  if (ready_) TakePlace();
+  if (ready_) AdoptAssignment();
 }
 
-void Training::TakePlace() {
+void Training::AdoptAssignment() {
   exchange_->SetView(
       ViewRequestOf(*view_, WorkerPeer(registered_.node_id()), registered_.config()));
   if (residuals_.has_value()) residuals_->OnView(*view_, registered_.node_id());

@@ -79,7 +79,7 @@ class Training {
   absl::Status WaitForViewAfter(uint32_t number);
   uint32_t NewestView() const;
   // Applies the newest view, which is later than the one that the exchange was built for.
-  void TakePlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AdoptAssignment() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const View& view);
   // `virtual_workers`: the initial ones.
   absl::Status BuildModel(const View& view, const std::vector<uint32_t>& virtual_workers);
@@ -90,7 +90,7 @@ class Training {
   // Makes it on the GPU, with encoder_ where PushPlan::gpu_encodes.
   absl::StatusOr<GpuModel> MakeGpuModel(const View& view, std::vector<uint32_t> virtual_workers);
   // Notifies the user of the compute device: a GPU, or why none if this build could use one.
-  void TellDevice(const std::string& device);
+  void ReportDevice(const std::string& device);
   uint64_t PredictBytes(uint32_t virtual_workers) const;
   // 0 for a replay.
   uint64_t PredictHeld(uint32_t virtual_workers, std::vector<bool> in_place) const;
@@ -100,7 +100,7 @@ class Training {
   // Current activity.
   NodeActivity Activity() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reports the codecs and formats chosen for this worker's links, if they have changed.
-  void TellChoices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportChoices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
   // Restores the residuals of virtual workers that continue from the checkpoint with which the

@@ -87,7 +87,7 @@ TEST_P(TrainingEncodedCudaTest, EncodesWhatTheHostWould) {
 }
 
 // Several segments per push; memory for the gradients of a few blocks.
-TEST_P(TrainingEncodedCudaTest, SoWhereGradientsAreLetGoOf) {
+TEST_P(TrainingEncodedCudaTest, EncodesTheSameWhereGradientsAreFreed) {
   config_.mutable_train()->set_micro_batch(2);
   config_.mutable_comm()->set_partition_bytes(4 * kSegment * sizeof(float));
   config_.mutable_placement()->set_kind(PlacementConfig::ZERO3);

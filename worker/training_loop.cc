@@ -151,7 +151,7 @@ void TrainingLoop::ChooseRuns() {
 absl::Status TrainingLoop::Run() {
   times_.Begin();
   while (true) {
-    RETURN_IF_ERROR(core_.TakeOrders());
+    RETURN_IF_ERROR(core_.RefreshOrders());
     if (core_.next() != WorkerCore::Next::kCompute) RETURN_IF_ERROR(FinishQueued());
     NoteActivity();
     switch (core_.next()) {
@@ -210,7 +210,7 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
     if (compute.phase == ComputePhase::kBackward) {
       model_.Backward(static_cast<int>(compute.block));
       CountHeld();
-      if (!is_queued) RETURN_IF_ERROR(TakeBackward(compute));
+      if (!is_queued) RETURN_IF_ERROR(FinishBackward(compute));
     } else {
       RETURN_IF_ERROR(RunForward(compute, last_block));
     }
@@ -237,7 +237,7 @@ absl::Status TrainingLoop::Finish(const Queued& queued) {
   if (model_.queues() && compute.phase == ComputePhase::kBackward) {
     const TraceSpan span(options_.trace, EventOf(compute));
     const absl::Time begin = time_.Now();
-    RETURN_IF_ERROR(TakeBackward(compute));
+    RETURN_IF_ERROR(FinishBackward(compute));
     RETURN_IF_ERROR(CountTime(compute, queued.taken + (time_.Now() - begin)));
   }
   return core_.Finish(queued.computed);
@@ -300,7 +300,7 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
 
 // For a model that queues, the host waits for the losses, and so does the block below: a push
 // states how many targets its gradient sums.
-absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
+absl::Status TrainingLoop::FinishBackward(const Compute& compute) {
   if (compute.block + 1 == table_.num_blocks()) core_.share().Add(model_.losses());
   if (!batches_.IsLastMicroBatch(compute)) return absl::OkStatus();
   RETURN_IF_ERROR(model_.AwaitGradient(static_cast<int>(compute.block)));

@@ -132,7 +132,7 @@ class TrainingLoop final : private WorkerActions {
   absl::Status FinishQueued();
   absl::Status RunForward(const Compute& compute, bool last_block);
   // Adds the losses and completes the gradient of a finished backward pass.
-  absl::Status TakeBackward(const Compute& compute);
+  absl::Status FinishBackward(const Compute& compute);
   // Adds the time of a computation, then calls Straggle.
   absl::Status CountTime(const Compute& compute, absl::Duration taken);
   // Sleeps for the artificial delay of this computation, which took `taken`.
@@ -199,7 +199,7 @@ class TrainingLoop final : private WorkerActions {
   uint64_t targets_before_ = 0;           // targets of the share before the local step in progress
   StepTimes times_;
   CurrentActivity activity_;      // thread-safe
-  uint64_t most_copy_bytes_ = 0;  // peak bytes of the model's weight copies
+  uint64_t peak_copy_bytes_ = 0;  // peak bytes of the model's weight copies
 
   mutable absl::Mutex mutex_;
   HeldBytes held_bytes_ ABSL_GUARDED_BY(mutex_);

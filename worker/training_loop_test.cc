@@ -154,10 +154,10 @@ TEST_F(TrainingLoopTest, Bf16HalvesTheBytesAndChangesBits) {
   codec.set_vectors(true);
   config_.mutable_comm()->set_pull_format(CommConfig::BF16);
   const Outcome bf16 = Train();
-  const uint64_t most_around_a_frame = kFrameHeaderBytes + 6;
+  const uint64_t max_frame_overhead = kFrameHeaderBytes + 6;
   EXPECT_GE(bf16.traffic.pushed_bytes, fp32.traffic.pushed_bytes / 2);
   EXPECT_LE(bf16.traffic.pushed_bytes,
-            fp32.traffic.pushed_bytes / 2 + most_around_a_frame * bf16.traffic.frames);
+            fp32.traffic.pushed_bytes / 2 + max_frame_overhead * bf16.traffic.frames);
   EXPECT_EQ(bf16.traffic.pulled_bytes, fp32.traffic.pulled_bytes / 2);
   EXPECT_NE(bf16.reports, fp32.reports);
   config_.mutable_comm()->set_sparse_embeddings(true);  // has no effect with this format

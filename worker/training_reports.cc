@@ -9,7 +9,7 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostChoicesTold = 8;  // notices per timeline
+constexpr size_t kMaxChoiceNotices = 8;  // notices per timeline
 
 // `asynchronous`: workers do not wait for each other (sync.policy ASP).
 NodeActivity::Doing DoingOf(CurrentActivity::Doing doing, Awaited awaited, bool asynchronous) {
@@ -48,7 +48,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   const ExchangeCounters exchange = exchange_->counters();
   counters.set_most_outstanding_bytes(exchange.most_outstanding_bytes);
   counters.set_encode_seconds(exchange.encode_seconds);
-  TellChoices();
+  ReportChoices();
   for (const Notice& notice : notices_) *beat.add_notices() = notice;
   if (residuals_.has_value()) residuals_->AddTo(beat);
 }
@@ -98,10 +98,10 @@ WorkerFigures Training::figures() const {
   return figures;
 }
 
-void Training::TellChoices() {
+void Training::ReportChoices() {
   const LinkChoices choices = exchange_->choices();
   const std::string now = DescribeChoices(choices, /*rates=*/false);
-  if (!now.empty() && now != told_choices_ && choices_told_ < kMostChoicesTold) {
+  if (!now.empty() && now != told_choices_ && choices_told_ < kMaxChoiceNotices) {
     told_choices_ = now;
     ++choices_told_;
     Notice& notice = notices_.emplace_back();

@@ -46,7 +46,7 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
     ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
     if (pulled) break;
     const uint32_t view = core_.view();
-    RETURN_IF_ERROR(core_.TakeOrders());
+    RETURN_IF_ERROR(core_.RefreshOrders());
     if (core_.view() != view) return absl::OkStatus();  // the next action has changed
     const absl::Duration timeout = FirstPullTimeout(options_.config);
     if (core_.AwaitsFirstWeights() && time_.Now() - begin > timeout) {
@@ -71,10 +71,10 @@ absl::Status TrainingLoop::Drop(const DropOrder& order) {
 }
 
 void TrainingLoop::CountHeld() {
-  most_copy_bytes_ = std::max(most_copy_bytes_, model_.weight_copy_bytes());
-  HeldBytes held{.weights = weight_memory_.most_bytes() + most_copy_bytes_};
+  peak_copy_bytes_ = std::max(peak_copy_bytes_, model_.weight_copy_bytes());
+  HeldBytes held{.weights = weight_memory_.max_size_bytes() + peak_copy_bytes_};
   if (gradient_pool_.has_value()) {
-    held.gradients = gradient_pool_->most_bytes();
+    held.gradients = gradient_pool_->max_size_bytes();
   } else {
     for (const auto& gradients : gradients_) {
       for (const auto& gradient : gradients) held.gradients += gradient->size_bytes();

@@ -46,7 +46,7 @@ TEST(ThreadPool, UsesAllItsThreadsAtOnce) {
   EXPECT_EQ(deleters.load(), 1);
 }
 
-TEST(ThreadPool, OneThreadRunsInlineInOrder) {
+TEST(ThreadPool, RunsInlineInOrderWithOneThread) {
   ThreadPool pool(1);
   std::vector<int64_t> order;
   pool.ParallelFor(4, [&](int64_t i) { order.push_back(i); });

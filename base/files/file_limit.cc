@@ -25,10 +25,10 @@ absl::Status RaiseFileLimit() {
   const absl::MutexLock lock(&mutex);
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
-  if (limit.rlim_max < kLeastOpenFiles) {
+  if (limit.rlim_max < kMinOpenFiles) {
     return absl::ResourceExhaustedError(absl::StrCat("the limit of open files is ", limit.rlim_max,
                                                      ", but a daemon needs at least ",
-                                                     kLeastOpenFiles, ": raise it (ulimit -n)"));
+                                                     kMinOpenFiles, ": raise it (ulimit -n)"));
   }
   reserve = std::min<rlim_t>(kFileReserve, limit.rlim_max / 16);
   limit.rlim_cur = limit.rlim_max - reserve;

@@ -8,14 +8,14 @@
 namespace tug {
 
 // Minimum for a daemon of the smallest job.
-constexpr unsigned kLeastOpenFiles = 64;
+constexpr unsigned kMinOpenFiles = 64;
 // Descriptors reserved for files, unavailable to connections; fewer if the limit is low.
 constexpr unsigned kFileReserve = 32;
 
 // Raises this process's limit on open files to the hard limit less a reserve: sockets and shared
 // memory grow with the lanes and workers of a host, and the usual soft limit (1,024) only protects
 // programs that use select(), which these do not. Call once at the start of a daemon's main.
-// Errors: RESOURCE_EXHAUSTED if the hard limit is below kLeastOpenFiles.
+// Errors: RESOURCE_EXHAUSTED if the hard limit is below kMinOpenFiles.
 absl::Status RaiseFileLimit();
 
 // Calls `open`, which returns whether it failed for lack of a descriptor. While it does, calls it

@@ -97,7 +97,7 @@ TEST_F(FileLimitTest, OnlyFilesGetTheReserve) {
 TEST_F(FileLimitTest, ALimitThatIsTooLowIsSaidAtOnce) {
   EXPECT_EXIT(
       {
-        LowerTheLimit(kLeastOpenFiles - 1);
+        LowerTheLimit(kMinOpenFiles - 1);
         Require(absl::IsResourceExhausted(RaiseFileLimit()), "refused");
         _exit(0);
       },

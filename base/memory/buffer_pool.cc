@@ -11,7 +11,7 @@ AlignedBuffer BufferPool::Take(size_t size_bytes) {
   std::vector<AlignedBuffer>& spare = spare_[size_bytes];
   if (spare.empty()) {
     Trim();
-    most_bytes_ = std::max(most_bytes_, total_bytes());
+    max_size_bytes_ = std::max(max_size_bytes_, total_bytes());
     return AlignedBuffer(size_bytes);
   }
   AlignedBuffer found = std::move(spare.back());
@@ -31,7 +31,7 @@ void BufferPool::Give(AlignedBuffer buffer) {
 void BufferPool::Hold(uint64_t bytes) {
   used_bytes_ += bytes;
   Trim();
-  most_bytes_ = std::max(most_bytes_, total_bytes());
+  max_size_bytes_ = std::max(max_size_bytes_, total_bytes());
 }
 
 void BufferPool::Trim() {

@@ -32,7 +32,7 @@ class BufferPool {
   // Including spare buffers: at most the limit, or used_bytes() if that is larger.
   uint64_t total_bytes() const { return used_bytes_ + spare_bytes_; }
   // Peak of total_bytes().
-  uint64_t most_bytes() const { return most_bytes_; }
+  uint64_t max_size_bytes() const { return max_size_bytes_; }
 
  private:
   void Trim();
@@ -40,7 +40,7 @@ class BufferPool {
   const uint64_t limit_bytes_;
   uint64_t used_bytes_ = 0;
   uint64_t spare_bytes_ = 0;
-  uint64_t most_bytes_ = 0;
+  uint64_t max_size_bytes_ = 0;
   std::unordered_map<size_t, std::vector<AlignedBuffer>>
       spare_;  // spare buffers by size; few sizes
 };

@@ -78,7 +78,7 @@ TEST(AlignedBuffer, MovesAndIsReplaced) {
   }
 }
 
-TEST(AlignedBuffer, OfSomebodyElsesMemoryKeepsItsOwner) {
+TEST(AlignedBuffer, BufferInSharedMemoryKeepsItsOwnerAlive) {
   auto arena = std::make_shared<AlignedBuffer>(2 * kMiB);
   std::weak_ptr<AlignedBuffer> watch = arena;
   AlignedBuffer part(arena, {arena->data() + kMiB, kMiB});

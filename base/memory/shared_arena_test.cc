@@ -21,7 +21,7 @@ std::shared_ptr<SharedRegion> Create(size_t size_bytes, Sharing sharing) {
 
 FileDescriptor Duplicate(const SharedRegion& region) { return FileDescriptor(dup(region.fd())); }
 
-TEST(SharedRegion, WhatOneMappingWritesTheOtherReads) {
+TEST(SharedRegion, MappingReadsWritesOfAnotherMapping) {
   const auto mine = Create(1 << 20, Sharing::kReadOnly);
   const auto theirs = SharedRegion::Map(Duplicate(*mine), Sharing::kReadOnly);
   ASSERT_TRUE(theirs.ok()) << theirs.status();
@@ -31,7 +31,7 @@ TEST(SharedRegion, WhatOneMappingWritesTheOtherReads) {
   EXPECT_EQ((*theirs)->bytes()[12345], std::byte{42});
 }
 
-TEST(SharedRegion, NobodyElseCanWriteWhatIsReadOnly) {
+TEST(SharedRegion, RefusesWritesToReadOnlyRegion) {
   const auto mine = Create(4096, Sharing::kReadOnly);
   EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, mine->fd(), 0), MAP_FAILED);
   EXPECT_LT(pwrite(mine->fd(), "x", 1, 0), 0);

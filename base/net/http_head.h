@@ -10,7 +10,7 @@
 namespace tug {
 
 // Longer than any browser's request, including the cookies of all servers on its host.
-inline constexpr size_t kMostHttpHeadBytes = 16 << 10;
+inline constexpr size_t kMaxHttpHeadBytes = 16 << 10;
 
 // Result of parsing the head of a request: the request line and the header lines, including the
 // final empty line.

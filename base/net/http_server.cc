@@ -26,8 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kThreads = 8;
-constexpr size_t kMostWaiting = 64;        // connections queued for a thread
-constexpr std::chrono::seconds kToAsk{5};  // from connecting to the end of the request's head
+constexpr size_t kMaxWaitingConnections = 64;  // connections queued for a thread
+constexpr std::chrono::seconds kToAsk{5};      // from connecting to the end of the request's head
 constexpr std::chrono::seconds kToTakeReply{30};
 // In the destructor: interval for closing connections that wait for a request, and time limit for
 // replies in progress.
@@ -89,7 +89,7 @@ void ShutDownConnections(const sockaddr_in6& listener, int how) {
 }
 
 thread_local bool answers_a_page = false;
-// Set while this thread serves a connection beyond kMostWaiting, only to close it.
+// Set while this thread serves a connection beyond kMaxWaitingConnections, only to close it.
 thread_local bool turns_away = false;
 
 // Waits until the socket is ready for `events` (poll(2)); false after `deadline`.
@@ -104,11 +104,11 @@ bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
   }
 }
 
-// Receives the head of a request. A head longer than kMostHttpHeadBytes is truncated, so it lacks
+// Receives the head of a request. A head longer than kMaxHttpHeadBytes is truncated, so it lacks
 // the final empty line. None: the connection ended, or the head was incomplete at the deadline.
 std::optional<std::string> ReceiveHead(int socket) {
   const Clock::time_point deadline = Clock::now() + kToAsk;
-  std::string head(kMostHttpHeadBytes, '\0');
+  std::string head(kMaxHttpHeadBytes, '\0');
   size_t size = 0;
   while (size < head.size()) {
     if (!AwaitSocket(socket, POLLIN, deadline)) return std::nullopt;
@@ -174,7 +174,7 @@ void Refuse(int socket, int status) {
 class BoundedQueue final : public httplib::TaskQueue {
  public:
   void enqueue(std::function<void()> serve) override {
-    if (waiting_ >= kMostWaiting) {
+    if (waiting_ >= kMaxWaitingConnections) {
       turns_away = true;
       serve();
       turns_away = false;

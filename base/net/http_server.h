@@ -27,7 +27,7 @@ using HttpQuery = std::multimap<std::string, std::string>;
 // Serves pages generated on request, for users and monitoring programs, over GET. Pages are
 // read-only. Any client that can connect can read them, unless Hide is called.
 //
-// Resources per client are bounded. The head of a request is limited to kMostHttpHeadBytes and must
+// Resources per client are bounded. The head of a request is limited to kMaxHttpHeadBytes and must
 // arrive within five seconds; the body is never read; the client must read the reply within 30
 // seconds. Eight threads serve, 64 connections may wait for them, and further ones are closed at
 // once. A client can still delay others.

@@ -227,7 +227,7 @@ TEST(HttpServer, SaysWhatItDoesNotTake) {
   EXPECT_EQ(Ask(server->port(), "POST / HTTP/1.1\r\nHost: x\r\n\r\n").substr(0, 12),
             "HTTP/1.1 405");
   const std::string cookies = "GET / HTTP/1.1\r\nHost: x\r\nCookie: ";
-  EXPECT_EQ(Ask(server->port(), cookies + std::string(kMostHttpHeadBytes - cookies.size(), 'x'))
+  EXPECT_EQ(Ask(server->port(), cookies + std::string(kMaxHttpHeadBytes - cookies.size(), 'x'))
                 .substr(0, 12),
             "HTTP/1.1 431");
 }

@@ -57,9 +57,9 @@ class Watch {
         newest_ = *status;
         losses_.Add(newest_.step(), newest_.loss());
         Show();
-        if (newest_.phase() == DONE || newest_.phase() == FAILED) return SayHowItEnded();
+        if (newest_.phase() == DONE || newest_.phase() == FAILED) return ReportJobEnd();
       } else if (HasEnded()) {
-        return SayHowItEnded();
+        return ReportJobEnd();
       } else if (HasLeft()) {
         return absl::AbortedError(
             absl::StrCat("the coordinator is gone and the job did not finish: see its output where "
@@ -125,7 +125,7 @@ class Watch {
     return false;
   }
 
-  absl::Status SayHowItEnded() {
+  absl::Status ReportJobEnd() {
     if (newest_.phase() == FAILED) {
       return absl::AbortedError(absl::StrCat("the job has failed: ", newest_.failure()));
     }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kSparkColumns = 24;
 constexpr size_t kBarColumns = 24;
-constexpr size_t kMostLate = 4;
+constexpr size_t kMaxLate = 4;
 
 bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
@@ -202,7 +202,7 @@ std::vector<WatchLine> WatchLines(const StatusReply& status, const LossTrail& lo
   if (!status.failure().empty()) lines.push_back({status.failure(), Tone::kBad});
   const std::vector<std::string> late = LateTexts(status);
   for (size_t i = 0; i < late.size(); ++i) {
-    if (i == kMostLate) {
+    if (i == kMaxLate) {
       lines.push_back({absl::StrCat("and ", late.size() - i, " more"), Tone::kLate});
       break;
     }

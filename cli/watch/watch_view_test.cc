@@ -81,7 +81,7 @@ TEST(WatchLines, FitTheScreen) {
   EXPECT_THAT(Text(WatchLines(status, {}, {80, 44})), Not(HasSubstr("more nodes")));
 }
 
-TEST(WatchLines, WhatANodeSaysDoesNotSteerTheTerminal) {
+TEST(WatchLines, ReplacesControlCharactersInNodeTexts) {
   StatusReply status = Job(1);
   status.mutable_nodes(0)->set_host("\x1b[2Jx\xc2\x9b");
   status.set_failure("line\nbreak");

@@ -51,7 +51,7 @@ TEST(WriteHazards, FollowCausesThroughOtherRanks) {
   for (uint32_t rank : {0, 1, 2}) EXPECT_EQ(WriteHazards(family)[rank], Hazards{}) << rank;
 }
 
-TEST(WriteHazards, OfASendAreWithTheFirstWriteAfterItOnly) {
+TEST(WriteHazards, HazardOfSendIsOnlyWithFirstWriteAfterIt) {
   const std::vector<CollectiveSchedule> family = {
       {1, {{{{1, 0, 1}}, {{1, 0, 1, true}}}, {{}, {{1, 0, 1}}}}},
       {1, {{{{0, 0, 1}}, {{0, 0, 1, true}}}, {{{0, 0, 1}}, {}}}},

@@ -15,7 +15,7 @@ TEST(MostSquare, HasTheSidesThatAreClosest) {
   EXPECT_EQ(MostSquare(30), (Grid2d{5, 6}));
 }
 
-TEST(MostSquare, OfAPrimeNumberIsOneRow) {
+TEST(MostSquare, PrimeNumberIsOneRow) {
   for (uint32_t prime : {2, 3, 5, 7, 31}) EXPECT_EQ(MostSquare(prime), (Grid2d{1, prime}));
 }
 

@@ -106,7 +106,7 @@ TEST_P(Conformance, EncodesAnythingFiniteWithinItsBoundAtAnyAddress) {
   }
 }
 
-TEST_P(Conformance, DecodesTheSameWhateverBecomesOfIt) {
+TEST_P(Conformance, DecodesSameValuesForStoreAddAndSubtract) {
   const SegmentCodec& decoder = *DecoderOf(row().id);
   for (const size_t n : kSizes) {
     for (const Input& input : Inputs(n)) {

@@ -69,7 +69,7 @@ TEST(Dgc, SendsTheLargestSumsOfVelocitiesAndKeepsTheOthers) {
   for (uint64_t clock = 0; clock < 40; ++clock) {
     const auto g = NormalElements(kElements, clock, 0.01f);
     const auto sent = worker.Step(g, clock);
-    float least_sent = std::numeric_limits<float>::max(), most_kept = 0;
+    float min_sent = std::numeric_limits<float>::max(), max_kept = 0;
     size_t sent_count = 0;
     for (size_t i = 0; i < kElements; ++i) {
       u[i] = kMomentum * u[i] + g[i];
@@ -79,13 +79,13 @@ TEST(Dgc, SendsTheLargestSumsOfVelocitiesAndKeepsTheOthers) {
         ASSERT_EQ(sent[i], v[i]) << i;
         ++sent_count;
         arrived[i] += sent[i];
-        least_sent = std::min(least_sent, std::abs(v[i]));
+        min_sent = std::min(min_sent, std::abs(v[i]));
         u[i] = v[i] = 0.0f;
       } else {
-        most_kept = std::max(most_kept, std::abs(v[i]));
+        max_kept = std::max(max_kept, std::abs(v[i]));
       }
     }
-    EXPECT_GE(least_sent, most_kept);
+    EXPECT_GE(min_sent, max_kept);
     EXPECT_GE(sent_count, count / 2);
     EXPECT_LE(sent_count, MostAbout(count));
     ASSERT_EQ(BitsOf(worker.residual()), BitsOf(v)) << clock;
@@ -97,7 +97,7 @@ TEST(Dgc, SendsTheLargestSumsOfVelocitiesAndKeepsTheOthers) {
 }
 
 // The paper's momentum correction: a late element moves as far as with momentum SGD.
-TEST(Dgc, WhatWaitsGoesAsFarAsMomentumSgdGoes) {
+TEST(Dgc, DelayedElementMovesAsFarAsWithMomentumSgd) {
   constexpr size_t kElements = 100;
   constexpr int kSteps = 30;
   Worker worker(ConfigOf(0.01, 0.9), kElements);

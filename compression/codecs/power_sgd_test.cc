@@ -112,7 +112,7 @@ TEST(PowerSgd, IsNearTheReferenceFromTheSameQ) {
   }
 }
 
-TEST(PowerSgd, WhatIsSentAndWhatIsKeptAreTheGradient) {
+TEST(PowerSgd, SentPlusResidualEqualsGradient) {
   const size_t n = 5000;
   Worker worker(ConfigOf(4, 64), n);
   for (uint64_t clock = 0; clock < 5; ++clock) {

@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kGroupThreads)
 template <typename Format>
 dim3 GroupGrid(const SegmentBatch& batch, int64_t for_each) {
   constexpr int64_t kElements = int64_t{kGroupWarps} * Format::kGroup;
-  const int64_t all = (batch.most_elements + kElements - 1) / kElements;
+  const int64_t all = (batch.max_elements + kElements - 1) / kElements;
   const int64_t most = (132 * for_each + batch.count - 1) / batch.count;
   return dim3(static_cast<unsigned>(all < most ? all : most), static_cast<unsigned>(batch.count));
 }

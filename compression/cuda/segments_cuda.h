@@ -23,7 +23,7 @@ struct SegmentPlace {
 struct SegmentBatch {
   const SegmentPlace* places;  // [count] in device memory
   int64_t count;               // at most 65,535
-  int64_t most_elements;       // of the largest segment
+  int64_t max_elements;        // of the largest segment
 };
 
 }  // namespace tug::cuda

@@ -49,11 +49,11 @@ __device__ __forceinline__ unsigned MagnitudeBits(float x) {
 }
 
 // Elements that reach the threshold, by warp for its part of the segment, in order.
-inline constexpr int kMostCandidates = 256;
+inline constexpr int kMaxCandidates = 256;
 struct Candidates {
-  float values[kSelectWarps][kMostCandidates];
-  unsigned at[kSelectWarps][kMostCandidates];  // index in the segment
-  unsigned found[kSelectWarps];                // may exceed kMostCandidates
+  float values[kSelectWarps][kMaxCandidates];
+  unsigned at[kSelectWarps][kMaxCandidates];  // index in the segment
+  unsigned found[kSelectWarps];               // may exceed kMaxCandidates
 };
 
 // Elements that a warp processes, in order: its part of the segment, or the candidates of it.
@@ -80,7 +80,7 @@ __device__ __forceinline__ WarpElements CandidatesOr(const WarpElements& part,
                                                      const Candidates* candidates) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const unsigned most = __reduce_max_sync(kAllLanes, candidates->found[threadIdx.x % kWarp]);
-  if (most > kMostCandidates) return part;
+  if (most > kMaxCandidates) return part;
   return {candidates->values[warp], candidates->at[warp], 0, candidates->found[warp]};
 }
 

@@ -103,7 +103,7 @@ __device__ __forceinline__ unsigned AccumulatePart(SelectScratch* scratch, Candi
       CountMagnitude(scratch, threshold, bits);
       const unsigned all = __ballot_sync(kAllLanes, bits >= threshold);
       const unsigned place = found + __popc(all & ((1u << lane) - 1));
-      if (bits >= threshold && place < kMostCandidates) {
+      if (bits >= threshold && place < kMaxCandidates) {
         candidates->values[warp][place] = x[j];
         candidates->at[warp][place] = static_cast<unsigned>(part.first + i);
       }

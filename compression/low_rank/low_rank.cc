@@ -258,8 +258,8 @@ void TransposedTimesFactor(const MatrixShape& shape, const float* m, float scale
 float Dot(const float* a, const float* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(Dot)(a, b, n); }
 
 void Orthonormalise(int64_t rows, int64_t rank, float* p) {
-  constexpr float kLeastSquares = 1e-24f;
-  constexpr float kLeastLeft = 1e-12f;  // of the squares: less is rounding error
+  constexpr float kMinSquares = 1e-24f;
+  constexpr float kMinRemainder = 1e-12f;  // of the squares: less is rounding error
   for (int64_t k = 0; k < rank; ++k) {
     float* const column = p + k * rows;
     const float squares = Dot(column, column, rows);
@@ -269,8 +269,8 @@ void Orthonormalise(int64_t rows, int64_t rank, float* p) {
       }
       return Dot(column, column, rows);
     };
-    const float left = squares >= kLeastSquares ? subtract_others() : 0.0f;
-    const float norm = left > kLeastLeft * squares ? std::sqrt(subtract_others()) : 0.0f;
+    const float left = squares >= kMinSquares ? subtract_others() : 0.0f;
+    const float norm = left > kMinRemainder * squares ? std::sqrt(subtract_others()) : 0.0f;
     for (int64_t i = 0; i < rows; ++i) column[i] = norm > 0 ? column[i] / norm : 0.0f;
   }
 }

@@ -81,12 +81,12 @@ void Complete(const CodecKey& key, const MatrixShape& shape, std::span<float> q)
 
 // Scales the columns of Q to length 1; tiny ones become 0.
 void Normalise(const MatrixShape& shape, std::span<float> q) {
-  constexpr float kLeastSquares = 1e-24f;
+  constexpr float kMinSquares = 1e-24f;
   const auto columns = static_cast<size_t>(shape.columns);
   for (size_t at = 0; at < q.size(); at += columns) {
     const auto column = q.subspan(at, columns);
     const float squares = Dot(column.data(), column.data(), shape.columns);
-    const float inverse = squares >= kLeastSquares ? 1 / std::sqrt(squares) : 0.0f;
+    const float inverse = squares >= kMinSquares ? 1 / std::sqrt(squares) : 0.0f;
     for (float& x : column) x *= inverse;
   }
 }

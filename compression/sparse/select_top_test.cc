@@ -129,7 +129,7 @@ TEST_P(SelectTopTest, TakesAboutAsManyOfTheLargestHoweverTheyLie) {
   }
 }
 
-TEST_P(SelectTopTest, NothingWhereOneIsNotFinite) {
+TEST_P(SelectTopTest, SelectsNoneIfAnElementIsNotFinite) {
   CodecScratch scratch;
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {

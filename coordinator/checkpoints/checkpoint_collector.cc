@@ -12,7 +12,7 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostFileBytes = 255;  // NAME_MAX
+constexpr size_t kMaxFileBytes = 255;  // NAME_MAX
 
 }  // namespace
 
@@ -83,7 +83,7 @@ bool CheckpointCollector::Wants(const CheckpointPart& part) const {
 
 bool CheckpointCollector::HasOwnFile(const CheckpointPart& part) const {
   if (part.file().empty()) return part.has_virtual_worker();
-  if (!IsPlainFileName(part.file()) || Shown(part.file(), kMostFileBytes) != part.file()) {
+  if (!IsPlainFileName(part.file()) || Shown(part.file(), kMaxFileBytes) != part.file()) {
     return false;
   }
   const auto open = open_.find(part.version());

@@ -158,7 +158,7 @@ TEST(CheckpointCollector, TheInitialWeightsHaveNoResiduals) {
   EXPECT_EQ(collector.Add(Part(0, 0)).size(), 1u);
 }
 
-TEST(CheckpointCollector, WhatHasAFileTakesThePlaceOfWhatHasNone) {
+TEST(CheckpointCollector, PartWithFileReplacesPartWithoutFile) {
   CheckpointCollector collector(1, 0, 0);
   collector.SetCarried({true});
   EXPECT_TRUE(collector.Add(Residual(0, 4, "")).empty());
@@ -200,7 +200,7 @@ TEST(CheckpointCollector, ResidualsAloneHoldNoNewerCheckpointUp) {
   EXPECT_EQ(collector.Add(Residual(1, kNewest)).size(), 1u);
 }
 
-TEST(CheckpointCollector, WhoHasPassedALaterVersionIsDoneWithThoseBefore) {
+TEST(CheckpointCollector, LaterPartCompletesEarlierVersionsOfVirtualWorker) {
   CheckpointCollector collector(1, 0, 0);
   collector.SetCarried({true, true});
   for (const uint64_t version : {5, 10, 15}) {

@@ -13,7 +13,7 @@ namespace tug {
 // Pure. Not thread-safe.
 class FailedCheckpoints {
  public:
-  static constexpr size_t kMostInARow = 3;
+  static constexpr size_t kMaxConsecutive = 3;
 
   // False: this version has already failed; it counts once.
   bool Add(uint64_t version, const std::string& why) {
@@ -23,7 +23,7 @@ class FailedCheckpoints {
   void OnCommitted(uint64_t version) {
     failed_.erase(failed_.begin(), failed_.upper_bound(version));
   }
-  bool too_many() const { return failed_.size() >= kMostInARow; }
+  bool too_many() const { return failed_.size() >= kMaxConsecutive; }
   // Reason the version failed; null: it has not.
   const std::string* Find(uint64_t version) const {
     const auto found = failed_.find(version);
@@ -31,7 +31,7 @@ class FailedCheckpoints {
   }
 
  private:
-  std::map<uint64_t, std::string> failed_;  // at most kMostInARow, when the job fails
+  std::map<uint64_t, std::string> failed_;  // at most kMaxConsecutive, when the job fails
 };
 
 }  // namespace tug

@@ -87,7 +87,7 @@ std::string JobCheckpoints::OnFailed(uint64_t version, const std::string& why) {
   if (std::string fatal = WhyLastFailed(); !fatal.empty()) return fatal;
   const std::string text = absl::StrCat("checkpoint of step ", version, " was not written: ", why);
   if (failed_.too_many()) {
-    return absl::StrCat(text, "; ", FailedCheckpoints::kMostInARow,
+    return absl::StrCat(text, "; ", FailedCheckpoints::kMaxConsecutive,
                         " checkpoints in a row were not written");
   }
   const uint64_t interval = std::max<uint64_t>(options_.config.checkpoint().interval(), 1);

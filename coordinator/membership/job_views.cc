@@ -164,7 +164,7 @@ void JobViews::ChangeServers() {
   // All servers that took over from leaving ones may have been lost.
   const std::vector<uint32_t>& servers = staying.empty() ? all : staying;
   holders_->SetServers(servers, WeightsOf(servers));
-  if (!places_.fencing() && !over) holders_->TakeStep();
+  if (!places_.fencing() && !over) holders_->NextStep();
 }
 
 void JobViews::GivePlaces() {
@@ -325,7 +325,7 @@ std::vector<bool> JobViews::Carried() const {
 // A log of updates belongs to lanes that keep their segments; a gradient that its worker has freed
 // cannot be pushed to another lane.
 bool JobViews::MovesSegments() const {
-  return GoesOnWithoutANode(config_) && config_.sync().record() != SyncConfig::ORDER &&
+  return ContinuesWithoutNode(config_) && config_.sync().record() != SyncConfig::ORDER &&
          !PlacementModeOf(config_).frees_gradients;
 }
 

@@ -40,7 +40,7 @@ absl::Status LeavingNodes::MayLeave(const Member& member) const {
         "an all-reduce needs all servers (exchange ALL_REDUCE), each with the gradients of the "
         "worker next to it, so no node can leave. Stop the job instead: tug stop");
   }
-  if (!GoesOnWithoutANode(config_)) {
+  if (!ContinuesWithoutNode(config_)) {
     return absl::FailedPreconditionError(
         "workers skip steps (sync.policy BACKUP), so no node can take over from another. Stop the "
         "job instead: tug stop");

@@ -11,12 +11,12 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostHostBytes = 200;
+constexpr size_t kMaxHostBytes = 200;
 
 // Lane endpoints are sent to other nodes and shown to users.
 bool IsLaneEndpoint(const std::string& text) {
-  constexpr size_t kMostBytes = 256;
-  return !text.empty() && text.size() <= kMostBytes &&
+  constexpr size_t kByteLimit = 256;
+  return !text.empty() && text.size() <= kByteLimit &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
@@ -58,7 +58,7 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   Member member;
   member.id = next_id_;
   member.kind = request.kind();
-  member.host = Shown(request.host(), kMostHostBytes);
+  member.host = Shown(request.host(), kMaxHostBytes);
   member.host_id = request.host_id();
   member.pid = request.pid();
   member.incarnation = request.incarnation();
@@ -73,7 +73,7 @@ absl::Status Membership::FindRoom(const RegisterRequest& request, absl::Time now
   const std::string kind = KindName(request.kind());
   const bool further =
       request.kind() == SERVER && !closed_ && (request.spare() || open_to_servers_);
-  const size_t places = further ? kMostServers : request.kind() == SERVER ? servers_ : workers_;
+  const size_t places = further ? kMaxServers : request.kind() == SERVER ? servers_ : workers_;
   const size_t taken = further ? OfKind(SERVER).size() : CountPlaced(request.kind());
   if (!closed_ && taken < places) {
     StopWaiting(request);

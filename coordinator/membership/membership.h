@@ -79,7 +79,7 @@ struct Member {
 // have been declared lost yet. Not thread-safe.
 class Membership {
  public:
-  static constexpr size_t kMostServers = 512;  // including spares
+  static constexpr size_t kMaxServers = 512;  // including spares
 
   // A node waits for a slot this much longer than the failure timeout. A launcher may start a
   // replacement before it knows that the old node is dead: on an unreachable host, `tug attend`

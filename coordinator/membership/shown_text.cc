@@ -39,8 +39,8 @@ std::string Shown(const std::string& text, size_t most) {
 }
 
 bool IsEndpoint(const std::string& text) {
-  constexpr size_t kMostBytes = 256;
-  return text.size() <= kMostBytes && std::ranges::all_of(text, IsHostCharacter) &&
+  constexpr size_t kByteLimit = 256;
+  return text.size() <= kByteLimit && std::ranges::all_of(text, IsHostCharacter) &&
          ParseHostPort(text).ok();
 }
 

@@ -12,11 +12,11 @@ namespace tug {
 
 class HeartbeatRequest;
 
-inline constexpr size_t kMostShownBytes = 2000;
+inline constexpr size_t kMaxShownBytes = 2000;
 
 // Cuts `text` at `most` bytes and replaces each control character (C0, DEL, C1) by blanks: a
 // terminal would obey it, and a line end would let one member forge the line of another.
-std::string Shown(const std::string& text, size_t most = kMostShownBytes);
+std::string Shown(const std::string& text, size_t most = kMaxShownBytes);
 
 // Whether a text is HOST:PORT, with a name or a numeric address: "node-a:9464", "[::1]:9464".
 bool IsEndpoint(const std::string& text);

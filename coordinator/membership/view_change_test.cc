@@ -32,7 +32,7 @@ class ViewChangeTest : public ::testing::Test {
   }
 };
 
-TEST_F(ViewChangeTest, GivesALostWorkersVirtualWorkersToTheOthersFromTheLowestClockOfAllLanes) {
+TEST_F(ViewChangeTest, ReassignsLostVirtualWorkersFromLowestClockOfAllLanes) {
   ViewChange change = Begun();
   EXPECT_EQ(change.number(), 1u);
   EXPECT_THAT(change.owners(), ElementsAre(3, 3, 4, 4));
@@ -75,7 +75,7 @@ TEST_F(ViewChangeTest, WaitingOrShrinkingGivesThemToNobodyButToWhoJoins) {
   }
 }
 
-TEST_F(ViewChangeTest, WhoJoinsWhileWaitingGetsItsShareAndNoMore) {
+TEST_F(ViewChangeTest, WorkerJoiningWhileWaitingGetsOnlyItsShare) {
   ViewChange change({.virtual_workers = 4, .workers = 3, .on_worker_loss = FaultConfig::WAIT});
   change.BeginTimeline(Ids{3, 4, 5}, Ids{1, 2});
   EXPECT_THAT(change.owners(), ElementsAre(3, 3, 4, 5));
@@ -166,7 +166,7 @@ TEST_F(ViewChangeTest, AnotherPlacementBeforeOneIsSettledAsksAgain) {
   EXPECT_TRUE(change.TakeSettled());
 }
 
-TEST_F(ViewChangeTest, TheOthersTakeOverFromAWorkerThatLeavesWhateverTheyDoForALostOne) {
+TEST_F(ViewChangeTest, OtherWorkersTakeOverFromLeavingWorkerUnderAnyPolicy) {
   for (const auto policy : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
     ViewChange change = Begun(policy);
     change.SetLeaving(4);
@@ -177,7 +177,7 @@ TEST_F(ViewChangeTest, TheOthersTakeOverFromAWorkerThatLeavesWhateverTheyDoForAL
   }
 }
 
-TEST_F(ViewChangeTest, WhoJoinsAsAnotherLeavesTakesThePlaceOfALostOneFirst) {
+TEST_F(ViewChangeTest, JoiningWorkerReplacesLostWorkerWhileAnotherLeaves) {
   ViewChange change = Begun(FaultConfig::WAIT);
   change.SetWorkers(Ids{4}, false);
   Settle(change, {3, 3, 3, 3}, {3, 3, 3, 3});

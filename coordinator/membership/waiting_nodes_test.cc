@@ -20,7 +20,7 @@ TEST(WaitingNodes, EachMayAskForItsPatienceFromTheFirstTime) {
   EXPECT_FALSE(nodes.MayAskAgain(2, begin + absl::Seconds(5) + kPatience));
 }
 
-TEST(WaitingNodes, OneThatWasToldBeginsAnewWhenItComesAgain) {
+TEST(WaitingNodes, RemovedNodeStartsOverWhenItAsksAgain) {
   WaitingNodes nodes(kPatience);
   const absl::Time begin = absl::UnixEpoch();
   EXPECT_TRUE(nodes.MayAskAgain(1, begin));

@@ -130,7 +130,7 @@ TEST(EventFiles, SayFromWhichStepOnTheyCount) {
 }
 
 // TensorBoard reads files in the order of their names.
-TEST(EventFiles, AreReadInTheOrderInWhichTheyWereMadeWhateverTheClock) {
+TEST(EventFiles, AreReadInCreationOrderDespiteClockChanges) {
   const TestFolder folder;
   std::ofstream(folder.path() + "/notes.txt") << "no event file";
   uint64_t step = 1;

@@ -49,7 +49,7 @@ TEST(LossCurveSvg, DrawsBothSeriesAndEscapesTheTitle) {
   EXPECT_THAT(svg, HasSubstr("</svg>"));
 }
 
-TEST(LossCurveSvg, StaysSmallAndFiniteWhateverTheRun) {
+TEST(LossCurveSvg, StaysSmallAndFiniteForLongAndNonfiniteRuns) {
   LossCurve curve = Curve(200000);
   curve.training[5].loss = std::numeric_limits<double>::quiet_NaN();
   curve.training[6].loss = std::numeric_limits<double>::infinity();

@@ -64,7 +64,7 @@ void ProgressLine::Step(const StepMetrics& metrics, absl::Time now) {
   const absl::Duration gap = now - shown_at_;
   const bool twentieth = metrics.step - shown_step_ >= std::max<uint64_t>(1, steps_ / 20);
   const bool due =
-      terminal_ ? gap >= kTerminalGap : gap >= kPlainGap || (twentieth && gap >= kLeastPlainGap);
+      terminal_ ? gap >= kTerminalGap : gap >= kPlainGap || (twentieth && gap >= kMinPlainGap);
   if (!due) return;
   shown_at_ = now;
   Show(Text());

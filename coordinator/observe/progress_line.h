@@ -21,7 +21,7 @@ class ProgressLine {
  public:
   static constexpr absl::Duration kTerminalGap = absl::Milliseconds(100);
   static constexpr absl::Duration kPlainGap = absl::Seconds(10);
-  static constexpr absl::Duration kLeastPlainGap = absl::Seconds(1);
+  static constexpr absl::Duration kMinPlainGap = absl::Seconds(1);
   static constexpr size_t kRecentSteps = 50;
 
   // Called with text as WriteStandardError is. Null: no progress is shown, and events go to the log

@@ -25,7 +25,7 @@ void RunHistory::OnStep(const StepMetrics& metrics, double at_seconds) {
     point_numbers_.push_back(++newest_);
   }
   StepTimes times{metrics.step, metrics.workers};
-  if (times.workers.size() > kMostWorkers) times.workers.resize(kMostWorkers);
+  if (times.workers.size() > kMaxWorkers) times.workers.resize(kMaxWorkers);
   while (!steps_.empty() && steps_.back().part.step >= metrics.step) {
     steps_.pop_back();
     anew_ = newest_ + 1;
@@ -33,7 +33,7 @@ void RunHistory::OnStep(const StepMetrics& metrics, double at_seconds) {
   Append(steps_, std::move(times), kSteps);
 }
 
-// Beyond kMostEvals every second evaluation is dropped.
+// Beyond kMaxEvals every second evaluation is dropped.
 void RunHistory::OnEval(const EvalMetrics& metrics) {
   absl::MutexLock lock(&mutex_);
   const auto is_void = [&](const Eval& eval) {
@@ -43,8 +43,8 @@ void RunHistory::OnEval(const EvalMetrics& metrics) {
     evals_.pop_back();
     anew_ = newest_ + 1;
   }
-  Append(evals_, Eval{metrics.version, metrics.loss, metrics.final}, kMostEvals + 1);
-  if (evals_.size() <= kMostEvals) return;
+  Append(evals_, Eval{metrics.version, metrics.loss, metrics.final}, kMaxEvals + 1);
+  if (evals_.size() <= kMaxEvals) return;
   size_t kept = 0;
   for (size_t i = 1; i < evals_.size(); i += 2) evals_[kept++] = evals_[i];
   if (evals_.size() % 2 == 1) evals_[kept++] = evals_.back();
@@ -54,7 +54,7 @@ void RunHistory::OnEval(const EvalMetrics& metrics) {
 
 void RunHistory::OnEvent(const std::string& text, double at_seconds) {
   absl::MutexLock lock(&mutex_);
-  Append(events_, Event{at_seconds, step_, text.substr(0, kEventBytes)}, kMostEvents);
+  Append(events_, Event{at_seconds, step_, text.substr(0, kEventBytes)}, kEventLimit);
 }
 
 void RunHistory::OnStatus(const StatusReply& status, double at_seconds) {
@@ -63,7 +63,7 @@ void RunHistory::OnStatus(const StatusReply& status, double at_seconds) {
   LinkSample sample;
   sample.at_seconds = at_seconds;
   for (const NodeStatus& node : status.nodes()) {
-    if (sample.bytes_per_second.size() == kMostNodes) break;
+    if (sample.bytes_per_second.size() == kMaxNodes) break;
     sample.bytes_per_second.emplace_back(node.node_id(), node.sent_bytes_per_second());
   }
   Append(links_, std::move(sample), kLinkSamples);

@@ -26,14 +26,14 @@ namespace tug {
 // again. Thread-safe.
 class RunHistory {
  public:
-  static constexpr size_t kMostPoints = 1024;
-  static constexpr size_t kMostEvals = 256;
-  static constexpr size_t kMostEvents = 200;
+  static constexpr size_t kMaxPoints = 1024;
+  static constexpr size_t kMaxEvals = 256;
+  static constexpr size_t kEventLimit = 200;
   static constexpr size_t kEventBytes = 500;
   static constexpr size_t kSteps = 20;  // steps with times by worker
-  static constexpr size_t kMostWorkers = 64;
+  static constexpr size_t kMaxWorkers = 64;
   static constexpr size_t kLinkSamples = 300;  // at least a second apart
-  static constexpr size_t kMostNodes = 64;
+  static constexpr size_t kMaxNodes = 64;
 
   struct Eval {
     uint64_t step = 0;
@@ -91,7 +91,7 @@ class RunHistory {
   mutable absl::Mutex mutex_;
   uint64_t newest_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t anew_ ABSL_GUARDED_BY(mutex_) = 0;  // results of Since before this number are void
-  ThinnedCurve curve_ ABSL_GUARDED_BY(mutex_){kMostPoints};
+  ThinnedCurve curve_ ABSL_GUARDED_BY(mutex_){kMaxPoints};
   std::vector<uint64_t> point_numbers_ ABSL_GUARDED_BY(mutex_);  // by point of curve_
   std::deque<Numbered<Eval>> evals_ ABSL_GUARDED_BY(mutex_);
   std::deque<Numbered<Event>> events_ ABSL_GUARDED_BY(mutex_);

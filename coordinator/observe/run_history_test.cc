@@ -61,18 +61,18 @@ TEST(RunHistory, IsBoundedHoweverLongTheJob) {
     history.OnStatus(WithNode(at), at);
   }
   const RunHistory::News all = history.Since(0);
-  EXPECT_LT(all.points.size(), RunHistory::kMostPoints);
-  EXPECT_GE(all.points.size(), RunHistory::kMostPoints / 2 - 1);
-  EXPECT_LE(all.evals.size(), RunHistory::kMostEvals);
+  EXPECT_LT(all.points.size(), RunHistory::kMaxPoints);
+  EXPECT_GE(all.points.size(), RunHistory::kMaxPoints / 2 - 1);
+  EXPECT_LE(all.evals.size(), RunHistory::kMaxEvals);
   EXPECT_EQ(all.evals.back().step, 50'000u);
-  EXPECT_EQ(all.events.size(), RunHistory::kMostEvents);
+  EXPECT_EQ(all.events.size(), RunHistory::kEventLimit);
   EXPECT_EQ(all.events.back().text.size(), RunHistory::kEventBytes);
   EXPECT_EQ(all.steps.size(), RunHistory::kSteps);
   EXPECT_EQ(all.links.size(), RunHistory::kLinkSamples);
 }
 
 // Accumulated results of Since always equal a full result.
-TEST(RunHistory, WhatIsNewMakesUpTheWhole) {
+TEST(RunHistory, IncrementalResultsAddUpToFullHistory) {
   RunHistory history;
   uint64_t seen = 0;
   std::vector<ThinnedCurve::Point> points;

@@ -249,10 +249,10 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     }
   }
   if (!memory.empty()) line_.Say(memory);
-  SayWhatNext(status, complete);
+  PrintNextCommands(status, complete);
 }
 
-void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
+void RunReporter::PrintNextCommands(const StatusReply& status, bool complete) {
   const std::string run = ShortPath(run_dir_);
   if (newest_step_.has_value()) {
     line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",

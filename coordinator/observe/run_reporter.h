@@ -90,7 +90,7 @@ class RunReporter {
   // there.
   std::string ResultText(uint64_t end) const;
   void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
-  void SayWhatNext(const StatusReply& status, bool complete);
+  void PrintNextCommands(const StatusReply& status, bool complete);
   absl::Status DrawLossCurve();
   template <typename Change>
   void Count(Change change) {

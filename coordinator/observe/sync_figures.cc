@@ -45,7 +45,7 @@ std::string SyncText(const SyncConfig& config, const SyncFigures& figures) {
   std::string text = absl::StrCat("sync: ", SyncName(config), ": ", WithThousands(figures.updates),
                                   " segment updates");
   if (is_stale) {
-    const bool exact = figures.MostStaleness() < SyncFigures::kMostCounted;
+    const bool exact = figures.MostStaleness() < SyncFigures::kMaxCounted;
     absl::StrAppendFormat(&text, ", staleness: mean %s%.2f, maximum %d%s", exact ? "" : "at least ",
                           figures.MeanStaleness(), figures.MostStaleness(),
                           exact ? "" : " or more");

@@ -14,14 +14,14 @@ namespace tug {
 // Counts of a job's sync policy, summed over all servers.
 struct SyncFigures {
   uint64_t updates = 0;  // segment updates
-  // Number of updates with staleness 0, 1, 2, ...; entry kMostCounted: that or more.
-  static constexpr uint64_t kMostCounted = 255;
+  // Number of updates with staleness 0, 1, 2, ...; entry kMaxCounted: that or more.
+  static constexpr uint64_t kMaxCounted = 255;
   std::vector<uint64_t> staleness;
   uint64_t dropped_pushes = 0;  // messages too late for their update, and their repeats
 
-  // 0 without updates. A lower bound if some updates were at kMostCounted or more.
+  // 0 without updates. A lower bound if some updates were at kMaxCounted or more.
   double MeanStaleness() const;
-  // Largest staleness; kMostCounted: that or more.
+  // Largest staleness; kMaxCounted: that or more.
   uint64_t MostStaleness() const;
 };
 

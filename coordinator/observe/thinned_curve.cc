@@ -33,7 +33,7 @@ ThinnedCurve::Added ThinnedCurve::Add(const Point& step) {
   if (open_.steps < stride_) return went_back ? Added::kOthers : Added::kInPoint;
   points_.push_back(*open());
   open_ = {};
-  if (points_.size() == most_points_) {
+  if (points_.size() == max_points_) {
     Halve();
     return Added::kOthers;
   }

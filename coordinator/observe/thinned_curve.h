@@ -25,7 +25,7 @@ class ThinnedCurve {
   };
 
   // REQUIRES: even, at least 2.
-  explicit ThinnedCurve(size_t most_points) : most_points_(most_points) {}
+  explicit ThinnedCurve(size_t max_points) : max_points_(max_points) {}
 
   // `step`: a point of one step. Points of this step and later ones are dropped first: the job
   // rolled back.
@@ -49,7 +49,7 @@ class ThinnedCurve {
 
   void Halve();
 
-  const size_t most_points_;
+  const size_t max_points_;
   uint64_t stride_ = 1;
   std::vector<Point> points_;
   Sums open_;

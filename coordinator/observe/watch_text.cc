@@ -14,9 +14,9 @@
 namespace tug {
 namespace {
 
-constexpr double kLeastTold = 0.05;     // seconds
-constexpr int kMostNamed = 3;           // virtual workers, or workers, in a sentence
-constexpr double kLeastOwnGap = 0.005;  // seconds
+constexpr double kMinShownSeconds = 0.05;  // seconds
+constexpr int kMaxNamed = 3;               // virtual workers, or workers, in a sentence
+constexpr double kMinOwnGap = 0.005;       // seconds
 
 std::string BlockName(uint32_t block, const StatusReply& status) {
   if (block < static_cast<uint32_t>(status.block_names_size())) {
@@ -27,7 +27,7 @@ std::string BlockName(uint32_t block, const StatusReply& status) {
 
 // " 0.8 s"
 std::string For(double seconds) {
-  return seconds < kLeastTold ? "" : absl::StrFormat(" %.1f s", seconds);
+  return seconds < kMinShownSeconds ? "" : absl::StrFormat(" %.1f s", seconds);
 }
 
 const NodeStatus* CarrierOf(uint32_t virtual_worker, const StatusReply& status) {
@@ -41,7 +41,7 @@ const NodeStatus* CarrierOf(uint32_t virtual_worker, const StatusReply& status) 
 // "virtual worker 2 (worker 3)"; if there are many, only their number.
 std::string MissingText(const NodeActivity& activity, const StatusReply& status) {
   const int count = activity.late_size();
-  if (count > kMostNamed) return absl::StrCat(count, " virtual workers");
+  if (count > kMaxNamed) return absl::StrCat(count, " virtual workers");
   std::vector<std::string> names;
   for (const uint32_t virtual_worker : activity.late()) {
     const NodeStatus* carrier = CarrierOf(virtual_worker, status);
@@ -105,7 +105,7 @@ std::string SlowText(const NodeStatus& worker, const std::vector<const NodeStatu
   }
   if (others.empty() || worker.step_seconds() <= 0) return "";
   const double own = OwnSeconds(worker), median = Median(others);
-  if (own < kLateRatio * median || own - median < kLeastOwnGap) return "";
+  if (own < kLateRatio * median || own - median < kMinOwnGap) return "";
   return absl::StrFormat("%.0f ms per step without waiting, median of the others %.0f ms",
                          own * 1e3, median * 1e3);
 }

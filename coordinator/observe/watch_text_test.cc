@@ -78,7 +78,7 @@ TEST(ActivityText, SaysWhoIsMissingOfASum) {
   EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: 4 virtual workers");
 }
 
-TEST(LateTexts, NobodyIsLateWhereAllDoTheSame) {
+TEST(LateTexts, ReportsNoneAsLateIfAllAreMissing) {
   StatusReply status = Job();
   EXPECT_THAT(LateTexts(status), IsEmpty());
   NodeActivity& server = At(status, 0, NodeActivity::WAITING_FOR_SUM, 3);
@@ -99,7 +99,7 @@ TEST(LateTexts, NameWhoIsBehindSlowAndAwaited) {
   EXPECT_THAT(LateTexts(status), IsEmpty());
 }
 
-TEST(LateTexts, WhoMayHaveTakenStepsSinceItWasHeardIsNotBehind) {
+TEST(LateTexts, WorkerWithOldHeartbeatIsNotReportedAsBehind) {
   StatusReply status = Job();
   for (int node : {1, 2, 3}) {
     status.mutable_nodes(node)->set_step_seconds(0.1);

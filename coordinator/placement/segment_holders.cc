@@ -41,8 +41,8 @@ SegmentHolders::SegmentHolders(Options options)
   TUG_CHECK(options_.replicas > 0 && options_.lanes_per_server > 0);
 }
 
-void SegmentHolders::TakeServers(std::span<const uint32_t> servers,
-                                 std::span<const uint32_t> weights) {
+void SegmentHolders::RecordServers(std::span<const uint32_t> servers,
+                                   std::span<const uint32_t> weights) {
   TUG_CHECK(!servers.empty() && (weights.empty() || weights.size() == servers.size()));
   servers_.assign(servers.begin(), servers.end());
   weights_.clear();
@@ -64,7 +64,7 @@ std::vector<uint32_t> SegmentHolders::LaneWeights() const {
 }
 
 void SegmentHolders::Begin(std::span<const uint32_t> servers, std::span<const uint32_t> weights) {
-  TakeServers(servers, weights);
+  RecordServers(servers, weights);
   const std::vector<LaneId> lanes = LanesOf(servers, options_.lanes_per_server);
   const std::vector<uint32_t> owners = PlaceSegments(options_.segment_bytes, LaneWeights());
   for (size_t id = 0; id < segments_.size(); ++id) segments_[id] = {lanes[owners[id]], {}};
@@ -82,7 +82,7 @@ void SegmentHolders::SetServers(std::span<const uint32_t> servers,
                                 std::span<const uint32_t> weights) {
   if (std::ranges::equal(servers, servers_)) return;
   const std::vector<uint32_t> before = Servers();
-  TakeServers(servers, weights);
+  RecordServers(servers, weights);
   // A joined server is part of the next placement even if it will hold nothing.
   changed_ = changed_ || Servers() != before;
   MakePlan();
@@ -159,7 +159,7 @@ void SegmentHolders::SetOwner(Segment& segment, const LaneId& owner) {
   for (Copy& copy : segment.copies) copy.since = kUnnumbered;
 }
 
-bool SegmentHolders::TakeStep() {
+bool SegmentHolders::NextStep() {
   if (servers_.empty()) return false;
   const bool step = AddWanted() || (AllInSync() && SwitchOver());
   changed_ = changed_ || step;

@@ -52,7 +52,7 @@ class SegmentHolders {
   void Begin(std::span<const uint32_t> servers, std::span<const uint32_t> weights = {});
 
   // Sets the servers that will hold all segments; others hand theirs over. The table is unchanged
-  // until TakeStep, except that joined servers become part of it. No effect, `weights` included, if
+  // until NextStep, except that joined servers become part of it. No effect, `weights` included, if
   // the servers are the same. REQUIRES: at least one server, ascending.
   void SetServers(std::span<const uint32_t> servers, std::span<const uint32_t> weights = {});
 
@@ -66,7 +66,7 @@ class SegmentHolders {
   Removal RemoveServer(uint32_t server);
 
   // Makes the next step toward the plan, if possible. Returns whether the table changed.
-  bool TakeStep();
+  bool NextStep();
 
   // Whether the table has changed since it was last numbered.
   bool changed() const { return changed_; }
@@ -112,7 +112,7 @@ class SegmentHolders {
 
   bool InSync(const Segment& segment, const Copy& copy) const;
   bool AllInSync() const;
-  void TakeServers(std::span<const uint32_t> servers, std::span<const uint32_t> weights);
+  void RecordServers(std::span<const uint32_t> servers, std::span<const uint32_t> weights);
   // Weights of the lanes of servers_.
   std::vector<uint32_t> LaneWeights() const;
   void MakePlan();

@@ -34,7 +34,7 @@ bool Settled(SegmentHolders& holders) {
   const bool in_sync = std::ranges::all_of(holders.Servers(), [&holders](uint32_t server) {
     return holders.CountOf(server).missing == 0;
   });
-  return in_sync && !holders.changed() && !holders.TakeStep();
+  return in_sync && !holders.changed() && !holders.NextStep();
 }
 
 void ReportAll(SegmentHolders& holders, uint32_t placement) {
@@ -53,7 +53,7 @@ TEST(SegmentHolders, BeginsWithThePlacementByBytesAndNoCopies) {
   holders.SetPlacement(1);
   EXPECT_FALSE(holders.changed());
   EXPECT_TRUE(Settled(holders));
-  EXPECT_FALSE(holders.TakeStep());
+  EXPECT_FALSE(holders.NextStep());
   EXPECT_EQ(holders.AtRisk(), 0u);
 }
 
@@ -80,7 +80,7 @@ TEST(SegmentHolders, CopiesOfALostServerTakeOver) {
   EXPECT_FALSE(removal.successors.empty());
   EXPECT_TRUE(holders.changed());
   EXPECT_THAT(holders.Servers(), ElementsAre(1, 3));
-  holders.TakeStep();
+  holders.NextStep();
   holders.SetPlacement(2);
   EXPECT_EQ(holders.CountOf(1).owned + holders.CountOf(3).owned, 12u);
   EXPECT_EQ(holders.CountOf(1).copies + holders.CountOf(3).copies, 12u);
@@ -101,7 +101,7 @@ TEST(SegmentHolders, AServerThatKeepsItsSegmentsKeepsItsCopiesThroughAChange) {
   SegmentHolders holders = Begun({1, 2, 3, 4}, 2);
   ReportAll(holders, 1);
   ASSERT_EQ(holders.RemoveServer(4).orphans, 0u);
-  holders.TakeStep();
+  holders.NextStep();
   holders.SetPlacement(2);
   const uint32_t at_risk = holders.AtRisk();
   EXPECT_GT(at_risk, 0u);
@@ -117,19 +117,19 @@ TEST(SegmentHolders, WithoutCopiesTheLossOfAServerIsThatOfItsSegments) {
 TEST(SegmentHolders, AServerThatJoinsIsFilledBeforeItOwnsAnything) {
   SegmentHolders holders = Begun({1, 2}, 1);
   holders.SetServers(Ids{1, 2, 5});
-  EXPECT_TRUE(holders.TakeStep());
+  EXPECT_TRUE(holders.NextStep());
   holders.SetPlacement(2);
   EXPECT_EQ(holders.CountOf(5).owned, 0u);
   EXPECT_EQ(holders.CountOf(5).copies, 4u);
   EXPECT_EQ(holders.CountOf(5).missing, 4u);
-  EXPECT_FALSE(holders.TakeStep()) << "not before they are in sync";
+  EXPECT_FALSE(holders.NextStep()) << "not before they are in sync";
   ReportAll(holders, 2);
-  EXPECT_TRUE(holders.TakeStep());
+  EXPECT_TRUE(holders.NextStep());
   holders.SetPlacement(3);
   EXPECT_EQ(holders.CountOf(5).owned, 4u);
   EXPECT_THAT(holders.Copies(), IsEmpty());
   EXPECT_TRUE(Settled(holders));
-  EXPECT_FALSE(holders.TakeStep());
+  EXPECT_FALSE(holders.NextStep());
 }
 
 TEST(SegmentHolders, AServerThatHandsOverHoldsNothingInTheEnd) {
@@ -137,7 +137,7 @@ TEST(SegmentHolders, AServerThatHandsOverHoldsNothingInTheEnd) {
   ReportAll(holders, 1);
   holders.SetServers(Ids{1, 3});
   uint32_t number = 1;
-  while (holders.TakeStep()) {
+  while (holders.NextStep()) {
     holders.SetPlacement(++number);
     ReportAll(holders, number);
   }
@@ -146,10 +146,10 @@ TEST(SegmentHolders, AServerThatHandsOverHoldsNothingInTheEnd) {
   EXPECT_LE(number, 3u);
 }
 
-TEST(SegmentHolders, WhoIsAboutToHandOverIsReplacedByWhatItHasHandedOver) {
+TEST(SegmentHolders, LossOfLeavingServerOrphansOnlyUnreplicatedSegments) {
   SegmentHolders holders = Begun({1, 2}, 1);
   holders.SetServers(Ids{1});
-  ASSERT_TRUE(holders.TakeStep());
+  ASSERT_TRUE(holders.NextStep());
   holders.SetPlacement(2);
   EXPECT_EQ(holders.RemoveServer(2).orphans, 6u);
   ReportAll(holders, 2);
@@ -168,7 +168,7 @@ TEST(SegmentHolders, AServerWithNothingToHoldIsOfThePlacement) {
   SegmentHolders holders = Begun({1}, 1, /*segments=*/1);
   holders.SetServers(Ids{1, 2});
   EXPECT_TRUE(holders.changed());
-  EXPECT_FALSE(holders.TakeStep());
+  EXPECT_FALSE(holders.NextStep());
   holders.SetPlacement(2);
   EXPECT_THAT(holders.Servers(), ElementsAre(1, 2));
   EXPECT_EQ(holders.RemoveServer(2).orphans, 0u);
@@ -210,7 +210,7 @@ class RandomServers {
     for (int steps = 0;; ++steps) {
       FillAll();
       for (const uint32_t server : holders_->Servers()) Report(server);
-      if (!holders_->TakeStep()) break;
+      if (!holders_->NextStep()) break;
       Number();
       EXPECT_LE(steps, 3);
     }
@@ -267,7 +267,7 @@ class RandomServers {
         Update(segments_[Random(static_cast<uint32_t>(segments_.size()))]);
     }
     if (lost_all_) return;
-    if (Random(4) == 0) holders_->TakeStep();
+    if (Random(4) == 0) holders_->NextStep();
     if (holders_->changed()) Number();
   }
 
@@ -398,7 +398,7 @@ class RandomServers {
   bool lost_all_ = false;
 };
 
-TEST(SegmentHolders, EndsWholeAndBalancedWhateverHappens) {
+TEST(SegmentHolders, EndsCompleteAndBalancedAfterRandomEvents) {
   int whole = 0;
   constexpr int kRuns = 2000;
   for (uint64_t seed = 0; seed < kRuns; ++seed) {

@@ -41,7 +41,7 @@ TEST(EarlyStop, SmallImprovementsDoNotCountButAddUp) {
   EXPECT_EQ(EndsAt(3, 0.5, {5, 4.7, 4.4, 4.1, 3.8}), 0u) << "against 5, then against 4.4";
 }
 
-TEST(EarlyStop, WhatIsNotFiniteIsNoImprovementAndNeverTheBest) {
+TEST(EarlyStop, NonfiniteLossIsNeitherImprovementNorBest) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(EndsAt(2, 0, {nan, nan}), 2u);
   EXPECT_EQ(EndsAt(2, 0, {5, nan, nan}), 3u);
@@ -63,7 +63,7 @@ TEST(EarlyStop, TheLastEvaluationMayBeTheBestButNeverEndsTheJob) {
   EXPECT_EQ(stop.without_improvement(), 0u);
 }
 
-TEST(EarlyStop, OfEqualLossesTheEarliestIsTheBest) {
+TEST(EarlyStop, EarliestOfEqualLossesIsBest) {
   EarlyStop stop{TrainConfig()};
   stop.Add(Eval(1, 3));
   stop.Add(Eval(2, 3));

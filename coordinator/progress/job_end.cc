@@ -96,7 +96,7 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
 }  // namespace
 
 std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint64_t total,
-                                 uint64_t most_lead) {
+                                 uint64_t max_lead) {
   std::vector<VirtualWorkerPace> takers;
   uint64_t idle = 0;  // clocks of virtual workers that get no further step
   for (const VirtualWorkerPace& pace : paces) {
@@ -109,7 +109,7 @@ std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint6
   std::vector<uint64_t> dealt;
   if (!takers.empty()) {
     const uint64_t all = std::max(total > idle ? total - idle : 0, Begun(takers));
-    dealt = most_lead < kMostLead ? DealByLevel(takers, all) : DealBySpeed(takers, all);
+    dealt = max_lead < kMaxLead ? DealByLevel(takers, all) : DealBySpeed(takers, all);
   }
   std::vector<uint64_t> clocks;
   auto next = dealt.begin();
@@ -118,12 +118,12 @@ std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint6
 }
 
 JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)
-    : most_lead_(StalenessBound(config.sync())),
+    : max_lead_(StalenessBound(config.sync())),
       start_(start_version),
       steps_(config.train().steps()),
       order_seconds_(3e-3 * config.fault().heartbeat_ms()) {
   TUG_CHECK_LT(start_version, steps_);
-  if (!most_lead_.has_value()) final_version_ = steps_;
+  if (!max_lead_.has_value()) final_version_ = steps_;
 }
 
 void JobEnd::RequestStop() {
@@ -146,7 +146,7 @@ void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
   pausing_ = pausing_ || IsNear(paces);
   if (!pausing_ || !all_paused) return;
   pausing_ = false;
-  if (most_lead_.has_value()) return SettleClocks(paces);
+  if (max_lead_.has_value()) return SettleClocks(paces);
   const auto latest = std::ranges::max_element(paces, {}, &VirtualWorkerPace::begun);
   final_version_ = std::min(latest->begun, steps_);
 }
@@ -158,7 +158,7 @@ void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
   // A resumed run repeats some steps, so the clocks begun may add up to less than its start.
   const uint64_t least = !stop_requested_ ? steps_ : any ? start_ + 1 : start_;
   final_version_ = any ? std::max(begun_steps, least) : least;
-  final_clocks_ = DealClocks(paces, *final_version_ * count, *most_lead_);
+  final_clocks_ = DealClocks(paces, *final_version_ * count, *max_lead_);
 }
 
 }  // namespace tug

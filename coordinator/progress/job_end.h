@@ -59,7 +59,7 @@ class JobEnd {
   void SettleClocks(std::span<const VirtualWorkerPace> paces);
 
   // None: all virtual workers end at clock final_version().
-  const std::optional<uint64_t> most_lead_;
+  const std::optional<uint64_t> max_lead_;
   const uint64_t start_;        // version that the timeline starts from
   const uint64_t steps_;        // train.steps
   const double order_seconds_;  // time for an order to arrive and its effect to be reported
@@ -70,10 +70,10 @@ class JobEnd {
 };
 
 // Distributes clocks: none below `begun` of its pace, adding up to `total`, or to the sum of
-// `begun` if that is more. `most_lead`: kMostLead distributes by speed, smaller values to those
+// `begun` if that is more. `max_lead`: kMaxLead distributes by speed, smaller values to those
 // behind.
 std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint64_t total,
-                                 uint64_t most_lead);
+                                 uint64_t max_lead);
 
 }  // namespace tug
 

@@ -26,7 +26,7 @@ uint64_t Sum(const std::vector<uint64_t>& clocks) {
   return std::accumulate(clocks.begin(), clocks.end(), uint64_t{0});
 }
 
-TEST(JobEnd, OfBspIsKnownFromTheBeginning) {
+TEST(JobEnd, BspEndIsKnownFromTheBeginning) {
   for (const auto policy : {SyncConfig::BSP, SyncConfig::BACKUP}) {
     JobEnd end(Config(policy, 10), 0);
     EXPECT_EQ(end.final_version(), 10u);
@@ -36,7 +36,7 @@ TEST(JobEnd, OfBspIsKnownFromTheBeginning) {
   }
 }
 
-TEST(JobEnd, OfBspAfterAStopIsTheLatestStepBegun) {
+TEST(JobEnd, StoppedBspEndsAtLatestBegunStep) {
   JobEnd end(Config(SyncConfig::BSP, 10), 0);
   end.RequestStop();
   EXPECT_TRUE(end.pausing());
@@ -50,7 +50,7 @@ TEST(JobEnd, OfBspAfterAStopIsTheLatestStepBegun) {
   EXPECT_EQ(end.final_version(), 6u) << "again: changes nothing";
 }
 
-TEST(JobEnd, WhereEveryPushIsAnUpdatePausesBeforeTheFirstGetsThereAndDealsTheRestBySpeed) {
+TEST(JobEnd, AspPausesBeforeTheEndAndAssignsRestBySpeed) {
   JobEnd end(Config(SyncConfig::ASP, 100), 0);
   EXPECT_FALSE(end.final_version().has_value());
   // An order takes up to 0.6 s: 6 steps of the fast virtual workers.
@@ -68,14 +68,14 @@ TEST(JobEnd, WhereEveryPushIsAnUpdatePausesBeforeTheFirstGetsThereAndDealsTheRes
   EXPECT_NEAR(static_cast<double>(end.final_clocks()[0]), 99 + 35.5, 1);
 }
 
-TEST(JobEnd, OfSspGivesWhatIsLeftToWhoeverIsBehind) {
+TEST(JobEnd, SspAssignsRemainingStepsToLaggingVirtualWorkers) {
   JobEnd end(Config(SyncConfig::SSP, 20), 0);
   end.Update(std::vector<VirtualWorkerPace>{{20, 19, 0.1}, {18, 18, 0.1}, {16, 15, 0.4}}, true);
   ASSERT_EQ(end.final_version(), 20u);
   EXPECT_THAT(end.final_clocks(), ElementsAre(20, 20, 20));
 }
 
-TEST(JobEnd, OfAStopWhereEveryPushIsAnUpdateIsTheNextWholeStep) {
+TEST(JobEnd, StoppedAspEndsAtNextWholeStep) {
   JobEnd end(Config(SyncConfig::ASP, 1000), 0);
   end.RequestStop();
   end.Update(std::vector<VirtualWorkerPace>{{12, 10, 0.1}, {11, 10, 0.1}, {3, 2, 0.4}}, true);
@@ -113,10 +113,10 @@ TEST(JobEnd, AStopAfterTheClocksAreDealtChangesNothing) {
 }
 
 TEST(DealClocks, AddsUpToTheTotalAndTakesNothingBack) {
-  for (const uint64_t most_lead : {uint64_t{2}, kMostLead}) {
+  for (const uint64_t max_lead : {uint64_t{2}, kMaxLead}) {
     for (uint64_t total = 40; total < 80; ++total) {
       const std::vector<VirtualWorkerPace> paces = {{20, 19, 0.1}, {10, 9, 0.3}, {12, 11, 0}};
-      const std::vector<uint64_t> clocks = DealClocks(paces, total, most_lead);
+      const std::vector<uint64_t> clocks = DealClocks(paces, total, max_lead);
       EXPECT_EQ(Sum(clocks), std::max<uint64_t>(total, 42));
       for (size_t v = 0; v < 3; ++v) EXPECT_GE(clocks[v], paces[v].begun);
     }
@@ -125,7 +125,7 @@ TEST(DealClocks, AddsUpToTheTotalAndTakesNothingBack) {
 
 TEST(DealClocks, ComesToAnEndHoweverFarApartSpeedsAre) {
   const std::vector<VirtualWorkerPace> paces = {{5, 5, 1e-6}, {5, 5, 1e6}, {5, 5, 1e-300}};
-  const std::vector<uint64_t> clocks = DealClocks(paces, 3'000'000'000, kMostLead);
+  const std::vector<uint64_t> clocks = DealClocks(paces, 3'000'000'000, kMaxLead);
   EXPECT_EQ(Sum(clocks), 3'000'000'000u);
   EXPECT_EQ(clocks[1], 5u);
 }

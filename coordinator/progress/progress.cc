@@ -39,7 +39,7 @@ void Progress::SetAway(uint32_t virtual_worker, bool away) {
 }
 
 void Progress::CompleteSteps() {
-  while (std::optional<StepMetrics> metrics = collector_->TakeStep()) {
+  while (std::optional<StepMetrics> metrics = collector_->NextStep()) {
     completed_ = metrics->step;
     if (!std::isnan(metrics->loss)) loss_ = metrics->loss;
     recent_.push_back(*metrics);

@@ -206,7 +206,7 @@ Progress InOrder(uint32_t virtual_workers, uint64_t start_version = 0,
                    .start_clocks = std::move(start_clocks)});
 }
 
-TEST(Progress, WhereEveryPushIsAnUpdateAStepIsSoManyReportsFromWhomeverTheyCome) {
+TEST(Progress, AspStepIsAFixedNumberOfReportsFromAnyWorker) {
   Progress progress = InOrder(2);
   progress.AddStep(7, Step(0, 0, 10));
   progress.AddStep(7, Step(0, 0, 99));  // a repeat
@@ -241,7 +241,7 @@ TEST(Progress, ARunThatGoesOnCountsFromItsClocksAndSaysNothingOfStepsTakenAgain)
   EXPECT_DOUBLE_EQ(steps[0].loss, 2.0);
 }
 
-TEST(Progress, WhereEveryPushIsAnUpdateLostReportsCountAllTheSame) {
+TEST(Progress, AspCountsLostReports) {
   Progress progress = InOrder(2);
   progress.AddStep(7, Step(0, 0, 10));
   progress.SetLost(1, 5);

@@ -89,7 +89,7 @@ TEST_F(TuningTest, WorkersHaveAScheduleOnlyWhenAllServersDo) {
   EXPECT_EQ(tuning_->for_workers()->number(), 1u);
 }
 
-TEST_F(TuningTest, CountsOnlyStepsThatAllWorkersRanUnderTheScheduleFromTheirBeginning) {
+TEST_F(TuningTest, CountsOnlyStepsRunEntirelyUnderTheSchedule) {
   for (int step = 0; step < 4; ++step) Step(0.2);
   ASSERT_EQ(Number(), 1u);
   for (int step = 0; step < 10; ++step) Step(7, 0);             // still under the previous schedule

@@ -32,7 +32,7 @@ class ClockSteps final : public StepCollector {
   }
   void SetAway(uint32_t virtual_worker, bool away) override { away_[virtual_worker] = away; }
 
-  std::optional<StepMetrics> TakeStep() override {
+  std::optional<StepMetrics> NextStep() override {
     if (open_.empty() || !IsComplete(open_.front())) return std::nullopt;
     std::vector<StepShare> shares;
     for (std::optional<StepShare>& each : open_.front().shares) {
@@ -107,7 +107,7 @@ class ArrivalSteps final : public StepCollector {
   }
   void SetAway(uint32_t, bool) override {}  // steps never wait for a particular virtual worker
 
-  std::optional<StepMetrics> TakeStep() override {
+  std::optional<StepMetrics> NextStep() override {
     if (clocks_ / paces_.size() <= completed_) return std::nullopt;
     StepMetrics metrics = FoldStep(++completed_, arrived_);
     metrics.seconds = metrics.mean_seconds;

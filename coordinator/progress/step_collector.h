@@ -33,7 +33,7 @@ class StepCollector {
   virtual void SetAway(uint32_t virtual_worker, bool away) = 0;
 
   // Next step, if complete. After each call above, call until there is none.
-  virtual std::optional<StepMetrics> TakeStep() = 0;
+  virtual std::optional<StepMetrics> NextStep() = 0;
 
   // None: all virtual workers share the job's clock.
   virtual std::optional<OwnPace> pace(uint32_t virtual_worker) const = 0;

@@ -41,13 +41,13 @@ Timeline::Timeline(const JobConfig& config, TimelineStart begins)
       finite_loss(config.train()),
       steps_(config.train().steps()),
       pushes_ahead_(PushesAhead(start)),
-      least_begun_(config.cluster().virtual_workers()) {
-  for (uint32_t v = 0; v < least_begun_.size(); ++v) least_begun_[v] = ClockBeyondStart(v);
+      min_begun_(config.cluster().virtual_workers()) {
+  for (uint32_t v = 0; v < min_begun_.size(); ++v) min_begun_[v] = ClockBeyondStart(v);
 }
 
 std::vector<uint64_t> Timeline::StartClocks() const {
   if (!start.clocks.empty()) return start.clocks;
-  return std::vector<uint64_t>(least_begun_.size(), start.version);
+  return std::vector<uint64_t>(min_begun_.size(), start.version);
 }
 
 bool Timeline::CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const {
@@ -56,12 +56,12 @@ bool Timeline::CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const {
 }
 
 void Timeline::OnMoved(uint32_t virtual_worker, uint64_t clock) {
-  least_begun_[virtual_worker] = std::max(least_begun_[virtual_worker], clock + 1);
+  min_begun_[virtual_worker] = std::max(min_begun_[virtual_worker], clock + 1);
 }
 
 VirtualWorkerPace Timeline::PaceOf(uint32_t virtual_worker,
                                    std::optional<uint64_t> worker_clock) const {
-  const uint64_t least = least_begun_[virtual_worker];
+  const uint64_t least = min_begun_[virtual_worker];
   VirtualWorkerPace pace{.begun = least};
   const std::optional<OwnPace> own = progress.pace(virtual_worker);
   if (own.has_value()) {

@@ -68,7 +68,7 @@ struct Timeline {
   const uint64_t pushes_ahead_;  // bound on a segment's pushes beyond the start clocks
   // Lower bound of VirtualWorkerPace::begun, by virtual worker: some segment may have earlier
   // pushes.
-  std::vector<uint64_t> least_begun_;
+  std::vector<uint64_t> min_begun_;
 };
 
 }  // namespace tug

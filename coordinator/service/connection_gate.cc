@@ -28,7 +28,7 @@ namespace {
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n";  // of clear-text HTTP/2
 constexpr char kTlsHandshake = 0x16;                          // type of the first record
 // Longer than any client's hello in practice; RFC 8446 allows more.
-constexpr size_t kMostPeekedBytes = 16 << 10;
+constexpr size_t kMaxPeekedBytes = 16 << 10;
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(10);  // when out of files
 
 // Logs a peer's fingerprint only if it is well-formed: the peer is unauthenticated.
@@ -118,8 +118,9 @@ void ConnectionGate::Run() {
 }
 
 void ConnectionGate::Accept() {
-  // At most kMostWaiting / 4 at once: a connection dropped to make room has been examined before.
-  for (size_t accepted = 0; accepted < kMostWaiting / 4; ++accepted) {
+  // At most kMaxWaitingConnections / 4 at once: a connection dropped to make room has been examined
+  // before.
+  for (size_t accepted = 0; accepted < kMaxWaitingConnections / 4; ++accepted) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
     FileDescriptor socket(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
@@ -130,21 +131,21 @@ void ConnectionGate::Accept() {
       if (errno != EAGAIN && errno != EWOULDBLOCK) absl::SleepFor(kAcceptPause);
       return;
     }
-    if (waiting_.size() == kMostWaiting) waiting_.pop_front();
+    if (waiting_.size() == kMaxWaitingConnections) waiting_.pop_front();
     waiting_.push_back({std::move(socket), NumericAddress(address, size), PortIn(address),
                         time_.Now() + kPatience});
   }
 }
 
 bool ConnectionGate::Look(Waiting& waiting) {
-  std::string said(kMostPeekedBytes, '\0');
+  std::string said(kMaxPeekedBytes, '\0');
   const ssize_t size = recv(waiting.socket.get(), said.data(), said.size(), MSG_PEEK);
   if (size < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return true;
   if (size <= 0) return false;  // closed without sending: a port probe
   said.resize(static_cast<size_t>(size));
   switch (DoorFor(waiting, said)) {
     case Door::kMoreBytes:
-      if (said.size() == kMostPeekedBytes) return false;
+      if (said.size() == kMaxPeekedBytes) return false;
       WantBytes(waiting.socket.get(), said.size() + 1);
       return true;
     case Door::kPlain:

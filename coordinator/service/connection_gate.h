@@ -44,7 +44,7 @@ class ConnectionGate {
  public:
   using Acceptor = std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>;
   // Max connections that have not sent enough yet; beyond it the oldest is closed.
-  static constexpr size_t kMostWaiting = 256;
+  static constexpr size_t kMaxWaitingConnections = 256;
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   // `listener`: a listening socket. A connection passed to gRPC is added to `strangers` until a

@@ -265,7 +265,7 @@ TEST(ConnectionGate, RefusesWhatIsNoControlCall) {
     }
     EXPECT_TRUE(service.WaitForLine("refused 127.0.0.1: not the Tugboat control protocol"));
     // More silent connections than may wait.
-    for (size_t i = 0; i < ConnectionGate::kMostWaiting + 50; ++i)
+    for (size_t i = 0; i < ConnectionGate::kMaxWaitingConnections + 50; ++i)
       open.push_back(ConnectTo(service));
     EXPECT_EQ(Asked(service, keys, kPatience), kSecretName);
     for (const int fd : open) close(fd);

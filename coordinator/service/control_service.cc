@@ -87,8 +87,8 @@ absl::Status CannotListen(const HostPort& listen, const std::string& why) {
 
 // Closes idle connections of unauthenticated peers, which would hold descriptors. Members keep a
 // call open while they live. A connection belongs to one process, which in tests runs many members.
-constexpr int kMostIdleMs = 30'000;
-constexpr int kMostHandshakeMs = 5'000;
+constexpr int kMaxIdleMs = 30'000;
+constexpr int kMaxHandshakeMs = 5'000;
 constexpr int kLastCallsSeconds = 1;  // for calls in progress at shutdown
 
 // Limits of a server: any peer can send, and gRPC reads a whole call before it can be checked.
@@ -109,8 +109,8 @@ Bounds BoundsOfMembers(size_t members) {
 void SetBounds(const Bounds& bounds, grpc::ServerBuilder& builder) {
   // A port in use is an error; it is not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMostHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMaxHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, bounds.calls_of_a_connection);
   builder.SetMaxReceiveMessageSize(bounds.message_bytes);
   // Members do not compress, and a compressed kilobyte may expand to a megabyte.

@@ -259,7 +259,7 @@ std::unique_ptr<ControlService> StartWith(Journal& journal) {
   return *std::move(service);
 }
 
-TEST(ControlService, NothingIsAnsweredBeforeItIsDurableAndNobodyElseWaits) {
+TEST(ControlService, RepliesWaitForDurabilityWithoutBlockingOthers) {
   SlowJournal journal;
   const auto service = StartWith(journal);
   const auto client = Connect(*service);

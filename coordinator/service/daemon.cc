@@ -269,9 +269,9 @@ class TakingUp {
 
   absl::Status Run() {
     const absl::Time begin = RealTime().Now();
-    ASSIGN_OR_RETURN(job_.journal, FileJournal::TakeUp(path_, [this](const JournalRecord& record) {
-                       return Take(record);
-                     }));
+    ASSIGN_OR_RETURN(job_.journal,
+                     FileJournal::RecoverState(
+                         path_, [this](const JournalRecord& record) { return Take(record); }));
     if (address_.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("the coordinator of ", job_.run_dir,
@@ -349,7 +349,7 @@ class TakingUp {
   Job job_;
 };
 
-absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
+absl::Status RecoverState(const CoordinatorDaemonOptions& options) {
   std::error_code error;
   const std::string run_dir = AbsolutePath(options.recover);
   if (!std::filesystem::exists(PathIn(run_dir, kConfigFile), error)) {
@@ -371,7 +371,7 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   RETURN_IF_ERROR(RaiseFileLimit());
   SetLogProcess("coordinator", 0);
-  if (!options.recover.empty()) return TakeUp(options);
+  if (!options.recover.empty()) return RecoverState(options);
   // Checks first what can be refused without leaving anything behind.
   const SecurityConfig::Mode mode = options.config.security().mode();
   RETURN_IF_ERROR(CheckKeysFit(mode, options.keys));
@@ -393,7 +393,7 @@ absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
     std::error_code ignored;
     if (folder.made) std::filesystem::remove_all(folder.path, ignored);
     if (!absl::IsOutOfRange(job.status())) return job.status();
-    SayOnStandardError(job.status().message());
+    PrintLineToStderr(job.status().message());
     return absl::OkStatus();
   }
   return Begin(options, *std::move(job));

@@ -81,7 +81,7 @@ bool Strangers::HangUpOnGreediest() {
     most = bytes;
     greediest = socket;
   }
-  if (all <= kMostBytes) return false;
+  if (all <= kByteLimit) return false;
   HangUpOn(greediest);
   return true;
 }

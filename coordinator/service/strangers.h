@@ -25,7 +25,7 @@ namespace tug {
 //
 //  - those not admitted within kPatience,
 //  - the surplus if there are too many (security/waiting_room.h),
-//  - the one that has sent most, while they have sent more than kMostBytes together.
+//  - the one that has sent most, while they have sent more than kByteLimit together.
 //
 // A connection is removed with its first admitted call. Thread-safe.
 class Strangers {
@@ -33,7 +33,7 @@ class Strangers {
   // Max number; higher in jobs with many members (2 per member), lower if few files may be open.
   static constexpr size_t kMost = 128;
   static constexpr absl::Duration kPatience = absl::Seconds(30);
-  static constexpr uint64_t kMostBytes = 32 << 20;
+  static constexpr uint64_t kByteLimit = 32 << 20;
   // Interval between checks of how much they have sent.
   static constexpr absl::Duration kInterval = absl::Milliseconds(10);
 

@@ -84,13 +84,13 @@ TEST_F(StrangersTest, MakeRoomForNewerOnesFromElsewhere) {
   EXPECT_FALSE(IsHungUpOn(2));
 }
 
-TEST_F(StrangersTest, WhoSendsMostGoesWhereTheySendTooMuch) {
+TEST_F(StrangersTest, DisconnectsLargestSenderWhenStrangersSendTooMuch) {
   for (const char* address : {"a", "b", "c"}) Come(address, kBegin);
-  Send(0, Strangers::kMostBytes / 4);
-  Send(1, Strangers::kMostBytes / 2);
+  Send(0, Strangers::kByteLimit / 4);
+  Send(1, Strangers::kByteLimit / 2);
   strangers_.HangUp(kBegin);
   EXPECT_FALSE(IsHungUpOn(1));
-  Send(2, Strangers::kMostBytes / 3);
+  Send(2, Strangers::kByteLimit / 3);
   strangers_.HangUp(kBegin);
   EXPECT_FALSE(IsHungUpOn(0));
   EXPECT_TRUE(IsHungUpOn(1));
@@ -105,7 +105,7 @@ TEST_F(StrangersTest, AreNoLongerThoseWhoWereAdmitted) {
   EXPECT_FALSE(IsHungUpOn(0));
 }
 
-TEST_F(StrangersTest, WhoHasEndedIsForgotten) {
+TEST_F(StrangersTest, ForgetsEndedConnections) {
   Come("a", kBegin);
   others_.clear();
   shutdown(readers_[0].get(), SHUT_RDWR);  // as gRPC does

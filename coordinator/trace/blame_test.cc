@@ -56,7 +56,7 @@ TEST(Blame, HasPartsOverAllStepsAndTheirSpread) {
   EXPECT_EQ(blame.workers[0].steps, 3u);
 }
 
-TEST(Blame, OfAWorkerIsOnlyWhatItDid) {
+TEST(Blame, BlamesWorkerOnlyForItsOwnWork) {
   StepPath path = Path(4, 20, 0, 80);
   path.parts.push_back({PathWork::kWait, "worker 4", "b", path.end_ns, path.end_ns + 50 * kMs});
   path.end_ns += 50 * kMs;

@@ -154,8 +154,8 @@ class Chain {
 
   const TraceEvent* Around(const std::vector<const TraceEvent*>& events,
                            std::vector<const TraceEvent*>::const_iterator newest) const {
-    constexpr ptrdiff_t kMostNested = 4;
-    const ptrdiff_t steps = std::min<ptrdiff_t>(kMostNested, newest - events.begin());
+    constexpr ptrdiff_t kMaxNested = 4;
+    const ptrdiff_t steps = std::min<ptrdiff_t>(kMaxNested, newest - events.begin());
     for (ptrdiff_t i = 1; i <= steps; ++i) {
       if ((*(newest - i))->end_ns >= at_ns_) return *(newest - i);
     }

@@ -62,8 +62,8 @@ class PlayedJob {
     Link link;
   };
 
-  int64_t Draw(int64_t least_ms, int64_t most_ms) {
-    return std::uniform_int_distribution<int64_t>(least_ms * kMs, most_ms * kMs)(random_);
+  int64_t Draw(int64_t min_ms, int64_t max_ms) {
+    return std::uniform_int_distribution<int64_t>(min_ms * kMs, max_ms * kMs)(random_);
   }
   int Add(int before, int64_t lasts_ns, PathWork what, const std::string& who, uint32_t block) {
     const int64_t at_ns = (before < 0 ? 0 : moments_[static_cast<size_t>(before)].at_ns) + lasts_ns;
@@ -213,10 +213,11 @@ class PlayedJob {
   std::vector<Moment> moments_;
 };
 
-std::vector<Link> LinksOf(const StepPath& path, int64_t least_ns = 0) {
+std::vector<Link> LinksOf(const StepPath& path, int64_t min_part_ns = 0) {
   std::vector<Link> links;
   for (const PathPart& part : path.parts) {
-    if (part.end_ns - part.begin_ns > least_ns) links.emplace_back(part.what, part.who, part.block);
+    if (part.end_ns - part.begin_ns > min_part_ns)
+      links.emplace_back(part.what, part.who, part.block);
   }
   return links;
 }

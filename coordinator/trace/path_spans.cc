@@ -55,11 +55,11 @@ void PathSpans::Take(const TracedNode& node, uint32_t track, bool device_compute
   const TracedTrack& recorded = node.tracks[track];
   const bool computes = !device_computes || IsOfDevice(recorded);
   for (const TraceEvent& event : recorded.events) {
-    TakeEvent({&event, node.node_id, track}, computes);
+    ProcessEvent({&event, node.node_id, track}, computes);
   }
 }
 
-void PathSpans::TakeEvent(const PathSpan& span, bool computes) {
+void PathSpans::ProcessEvent(const PathSpan& span, bool computes) {
   const TraceEvent& event = *span.event;
   const Key key = KeyOf(span.node, event);
   switch (event.kind) {

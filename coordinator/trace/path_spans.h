@@ -78,7 +78,7 @@ class PathSpans {
   using BlockClock = std::pair<uint32_t, uint64_t>;
 
   void Take(const TracedNode& node, uint32_t track, bool device_computes);
-  void TakeEvent(const PathSpan& span, bool computes);
+  void ProcessEvent(const PathSpan& span, bool computes);
   static Key KeyOf(uint32_t worker, const TraceEvent& event);
   static Key PullKeyOf(uint32_t worker, const TraceEvent& event);
   static PathSpan LastIn(const Spans& by_end, int64_t after_ns, int64_t until_ns);

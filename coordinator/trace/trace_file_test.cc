@@ -221,7 +221,7 @@ TEST(TraceLayout, GivesEachOpenSpanARowAndBoundsThem) {
   EXPECT_EQ(ends.size(), kMaxTraceRows);
 }
 
-TEST(TraceLayout, WhereClocksDisagreeAnArrowLeavesTheSpanOut) {
+TEST(TraceLayout, ArrowOmitsSpansWhoseClocksDisagree) {
   JobTrace trace = TwoPartitions();
   for (TraceEvent& event : trace.nodes[0].tracks[0].events) {
     event.begin_ns -= 1'000'000;

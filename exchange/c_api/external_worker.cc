@@ -75,7 +75,7 @@ absl::Status ExternalWorker::Start() {
   }
   RETURN_IF_ERROR(Join(std::move(client)));
   ASSIGN_OR_RETURN(const View view, member_->WaitForView());
-  RETURN_IF_ERROR(TakePlace(view));
+  RETURN_IF_ERROR(AdoptAssignment(view));
   RETURN_IF_ERROR(BuildExchange(view));
   // Safe: the member, whose heartbeats call these, is destroyed before the exchange.
   member_->SetReady(
@@ -93,7 +93,7 @@ absl::Status ExternalWorker::Join(std::unique_ptr<ControlClient> client) {
   return absl::OkStatus();
 }
 
-absl::Status ExternalWorker::TakePlace(const View& view) {
+absl::Status ExternalWorker::AdoptAssignment(const View& view) {
   const RegisterReply& registered = member_->registered();
   ASSIGN_OR_RETURN(table_,
                    SegmentTable::Create(blocks_, registered.config().comm().segment_elements()));

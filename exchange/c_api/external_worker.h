@@ -82,7 +82,7 @@ class ExternalWorker {
 
   void OnEnd(const absl::Status& end);
   absl::Status Join(std::unique_ptr<ControlClient> client);
-  absl::Status TakePlace(const View& view);
+  absl::Status AdoptAssignment(const View& view);
   absl::Status BuildExchange(const View& view);
   absl::Status CheckStarted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckNotFailed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

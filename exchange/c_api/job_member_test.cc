@@ -195,7 +195,7 @@ TEST_F(JobMemberTest, AStopBeforeTheStartLeavesNothingToDo) {
   EXPECT_FALSE(*member_->BeginStep(0));
 }
 
-TEST_F(JobMemberTest, OneThatIsGivenUpTellsTheCoordinator) {
+TEST_F(JobMemberTest, AbandonedMemberReportsFailureToCoordinator) {
   coordinator_.Answer(Running(100));
   EXPECT_TRUE(*member_->BeginStep(0));
   member_.reset();

@@ -33,7 +33,7 @@ void CodecChooser::OnMade(uint32_t method, uint64_t elements, uint64_t bytes, do
 
 bool CodecChooser::AllMeasured() const {
   return std::all_of(methods_.begin() + 1, methods_.end(),
-                     [](const Method& m) { return m.measured >= kLeastMeasurements; });
+                     [](const Method& m) { return m.measured >= kMinMeasurements; });
 }
 
 uint32_t CodecChooser::Fewest() const {
@@ -98,7 +98,7 @@ void CodecChooser::Settle(Lane& lane) {
   const double least = SecondsOf(methods_[best], rate);
   const double now = SecondsOf(methods_[lane.method], rate);
   ++lane.kept;
-  if (!lane.has_chosen || (best != lane.method && least < (1 - kLeastGain) * now)) {
+  if (!lane.has_chosen || (best != lane.method && least < (1 - kMinGain) * now)) {
     lane.has_chosen = true;
     lane.method = best;
     lane.kept = 0;

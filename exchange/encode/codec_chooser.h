@@ -18,11 +18,11 @@ namespace tug {
 // PULL_AUTO). Method 0 is plain FP32.
 //
 //   1. A lane that shares memory: FP32, without measurement.
-//   2. Until every codec has kLeastMeasurements measurements: all methods in turn. FP32 takes part
+//   2. Until every codec has kMinMeasurements measurements: all methods in turn. FP32 takes part
 //      because it reveals the link's rate.
 //   3. Until the link's rate is known: FP32 for the first elements, to measure it, then the method
 //      with the fewest bytes.
-//   4. Then the fastest method. Another one replaces it only if it saves kLeastGain of the time.
+//   4. Then the fastest method. Another one replaces it only if it saves kMinGain of the time.
 //   5. Every kMeasureClocks another codec gets a turn, to measure its cost again, and a method with
 //      enough bytes to measure the link. The link is probed earlier, kSoonProbes times at intervals
 //      of kSoonClocks for each chosen method, if kMayBeFaster times the rate would change the
@@ -32,12 +32,12 @@ namespace tug {
 // Has no clock: callers pass measurements in. Not thread-safe.
 class CodecChooser {
  public:
-  static constexpr double kLeastGain = 0.1;
+  static constexpr double kMinGain = 0.1;
   static constexpr uint64_t kMeasureClocks = 64;
   static constexpr uint64_t kSoonClocks = 4;
   static constexpr uint32_t kSoonProbes = 2;
   static constexpr double kMayBeFaster = 4;
-  static constexpr uint32_t kLeastMeasurements = 3;
+  static constexpr uint32_t kMinMeasurements = 3;
   // Elements sent as FP32 before the link's rate is known.
   static constexpr uint64_t kFirstElements = 256 << 10;
 

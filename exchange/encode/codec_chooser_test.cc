@@ -118,7 +118,7 @@ TEST_F(LinkRateTest, TakesASampleWithEncodingForABound) {
   EXPECT_NEAR(rate_.bytes_per_second(), 1e6, 1) << "no slower";
 }
 
-TEST_F(LinkRateTest, OfArrivalsLeavesOutTheWaitForTheFirstOne) {
+TEST_F(LinkRateTest, ArrivalRateExcludesWaitForFirstArrival) {
   for (int step = 0; step < 3; ++step) {
     const absl::Time asked = now_;
     now_ += absl::Seconds(5);  // until the weights exist

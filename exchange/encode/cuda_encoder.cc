@@ -32,7 +32,7 @@ using kernels::cuda::PinnedBuffer;
 using kernels::cuda::Stream;
 
 constexpr uint64_t kBoundaryBytes = 256;
-constexpr int64_t kMostSegments = 65535;  // per SegmentBatch
+constexpr int64_t kMaxSegments = 65535;  // per SegmentBatch
 
 uint64_t AtBoundary(uint64_t bytes) {
   return (bytes + kBoundaryBytes - 1) / kBoundaryBytes * kBoundaryBytes;
@@ -46,7 +46,7 @@ struct BlockPlan {
   std::vector<size_t> slots = {};  // begin of each slot, by segment, then the end of the last
   std::vector<bool> encoded = {};  // by segment
   std::vector<SegmentPlace> places = {};  // encoded segments, with encodings in their slots
-  int64_t most_elements = 0;              // of the largest encoded segment
+  int64_t max_elements = 0;               // of the largest encoded segment
   uint64_t residual_at = 0;               // offset within a virtual worker's residual, in elements
   size_t facts_at = 0;                    // offset within the host's facts, in bytes
   int64_t places_at = 0;
@@ -143,7 +143,7 @@ class CudaEncoder final : public DeviceEncoder {
   std::vector<SegmentPlace> places_;
   uint64_t residual_elements_ = 0;  // per virtual worker
   size_t facts_bytes_ = 0;          // of all blocks
-  size_t most_frames_bytes_ = 0, most_facts_bytes_ = 0;
+  size_t max_frames_bytes_ = 0, max_facts_bytes_ = 0;
 
   std::optional<Device> device_;
   std::map<uint32_t, Residual> residuals_;  // by virtual worker
@@ -178,7 +178,7 @@ void CudaEncoder::Plan(uint32_t block) {
       const auto elements = static_cast<int64_t>(segment.elements());
       plan.places.push_back({static_cast<int64_t>(segment.begin), elements,
                              static_cast<int64_t>(at + kFrameHeaderBytes)});
-      plan.most_elements = std::max(plan.most_elements, elements);
+      plan.max_elements = std::max(plan.max_elements, elements);
     }
     at += MaxFrameBytes(codec, segment.elements());
   }
@@ -191,8 +191,8 @@ void CudaEncoder::Plan(uint32_t block) {
   plan.facts_at = facts_bytes_;
   const size_t facts = Facts::Bytes(plan.places.size());
   facts_bytes_ += AtBoundary(facts);
-  most_facts_bytes_ = std::max(most_facts_bytes_, facts);
-  most_frames_bytes_ = std::max(most_frames_bytes_, plan.frames_bytes);
+  max_facts_bytes_ = std::max(max_facts_bytes_, facts);
+  max_frames_bytes_ = std::max(max_frames_bytes_, plan.frames_bytes);
 }
 
 // ---- memory ----
@@ -200,8 +200,8 @@ void CudaEncoder::Plan(uint32_t block) {
 uint64_t CudaEncoder::device_bytes() const {
   if (places_.empty()) return 0;
   const uint64_t residuals = choice_.error_feedback() ? residual_elements_ * sizeof(float) : 0;
-  return AtBoundary(places_.size() * sizeof(SegmentPlace)) + AtBoundary(most_frames_bytes_) +
-         AtBoundary(most_facts_bytes_) + first_virtual_workers_.size() * residuals;
+  return AtBoundary(places_.size() * sizeof(SegmentPlace)) + AtBoundary(max_frames_bytes_) +
+         AtBoundary(max_facts_bytes_) + first_virtual_workers_.size() * residuals;
 }
 
 absl::Status CudaEncoder::Allocate() {
@@ -211,8 +211,8 @@ absl::Status CudaEncoder::Allocate() {
   ASSIGN_OR_RETURN(Event sent, Event::Create());
   ASSIGN_OR_RETURN(DeviceBuffer places,
                    DeviceBuffer::Create(places_.size() * sizeof(SegmentPlace)));
-  ASSIGN_OR_RETURN(DeviceBuffer frames, DeviceBuffer::Create(most_frames_bytes_));
-  ASSIGN_OR_RETURN(DeviceBuffer facts, DeviceBuffer::Create(most_facts_bytes_));
+  ASSIGN_OR_RETURN(DeviceBuffer frames, DeviceBuffer::Create(max_frames_bytes_));
+  ASSIGN_OR_RETURN(DeviceBuffer facts, DeviceBuffer::Create(max_facts_bytes_));
   ASSIGN_OR_RETURN(PinnedBuffer host_facts, PinnedBuffer::Create(facts_bytes_));
   device_.emplace(Device{std::move(stream), std::move(sent), std::move(places), std::move(frames),
                          std::move(facts), std::move(host_facts)});
@@ -274,9 +274,9 @@ absl::Status CudaEncoder::Encode(uint32_t block, const float* gradient, const St
   }
   const Facts facts(device_->facts.As<std::byte>());
   const auto count = static_cast<int64_t>(plan.places.size());
-  for (int64_t at = 0; at < count; at += kMostSegments) {
+  for (int64_t at = 0; at < count; at += kMaxSegments) {
     const SegmentBatch batch{device_->places.As<SegmentPlace>() + plan.places_at + at,
-                             std::min(kMostSegments, count - at), plan.most_elements};
+                             std::min(kMaxSegments, count - at), plan.max_elements};
     RETURN_IF_ERROR(EncodeBatch(batch, gradient, residual, facts.lengths() + at, stream));
   }
   if (residual == nullptr) return absl::OkStatus();

@@ -102,11 +102,11 @@ Lease PushEncoder::Encode(const PushRequest& request, const Partition& part, Enc
   if (!Choose(request, part, encoded)) return Lease();
   const std::span<EncodedPush::Part> parts =
       std::span(encoded.segments).subspan(part.first_segment, part.segment_count);
-  size_t most_bytes = 0;
+  size_t max_size_bytes = 0;
   for (uint32_t i = 0; i < part.segment_count; ++i) {
-    most_bytes += MaxFrameBytes(CodecOf(parts[i]), SegmentAt(part, i).elements());
+    max_size_bytes += MaxFrameBytes(CodecOf(parts[i]), SegmentAt(part, i).elements());
   }
-  SendBuffers::Payload payload = buffers_.Take(most_bytes);
+  SendBuffers::Payload payload = buffers_.Take(max_size_bytes);
   size_t size_bytes = 0;
   for (uint32_t i = 0; i < part.segment_count; ++i) {
     Lease& frame = parts[i].frame;

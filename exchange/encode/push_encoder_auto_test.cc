@@ -195,7 +195,7 @@ TEST_F(PushEncoderAutoTest, ARepeatHasTheSameBytesHoweverTheLinkHasChanged) {
   EXPECT_EQ(Norm(), norm);
 }
 
-TEST_F(PushEncoderAutoTest, WhatWentInPlaceDoesSoAgain) {
+TEST_F(PushEncoderAutoTest, PushSentInPlaceIsResentInPlace) {
   shares_memory_ = true;
   const std::vector<float> gradient = Gradient();
   const PushRequest request = Request(gradient, clock_);

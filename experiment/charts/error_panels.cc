@@ -22,7 +22,7 @@ constexpr double kHeight = 240, kTitle = 26, kAxis = 40, kLegendLine = 20;
 constexpr double kLetter = 6.6;  // of a name, approximate width
 constexpr double kWidestBar = 34, kCap = 4;
 constexpr double kApart = 9;  // between series at the same number, so that error bars are apart
-constexpr double kMostSingle = 760;  // width of a single panel
+constexpr double kMaxSingleWidth = 760;  // width of a single panel
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -54,7 +54,7 @@ class Picture {
     TakeRange(p_.panels);
     if (empty()) return;
     in_row_ = p_.panels.size() == 1 ? 1 : 2;
-    cell_ = in_row_ == 1 ? kMostSingle : (kPictureWidth - kGap) / static_cast<double>(in_row_);
+    cell_ = in_row_ == 1 ? kMaxSingleWidth : (kPictureWidth - kGap) / static_cast<double>(in_row_);
     width_ = cell_ - kLeft - kRight;
   }
 

@@ -17,8 +17,8 @@ namespace {
 constexpr double kLeft = 46, kGap = 40, kRight = 10;
 constexpr double kPanelHeight = 190, kRowTitle = 30, kAxis = 40;
 constexpr double kPanelWidth = (kPictureWidth - kLeft - kRight - 3 * kGap) / 4;
-constexpr size_t kMostPoints = 160;  // per line
-constexpr size_t kWindows = 40;      // of the moving mean, per run
+constexpr size_t kMaxPoints = 160;  // per line
+constexpr size_t kWindows = 40;     // of the moving mean, per run
 
 struct Point {
   double x = 0, y = 0;
@@ -27,7 +27,7 @@ struct Point {
 std::vector<Point> TrainingLine(const LossSeries& series) {
   const std::vector<StepPoint>& steps = series.figures->steps;
   const size_t window = std::max<size_t>(1, steps.size() / kWindows);
-  const size_t stride = std::max<size_t>(1, steps.size() / kMostPoints);
+  const size_t stride = std::max<size_t>(1, steps.size() / kMaxPoints);
   std::vector<Point> line;
   double sum = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -63,10 +63,10 @@ struct Bounds {
 
 class Axes {
  public:
-  Axes(double left, double top, double most_x, const Bounds& losses)
-      : left_(left), top_(top), most_x_(most_x > 0 ? most_x : 1), losses_(losses) {}
+  Axes(double left, double top, double max_x, const Bounds& losses)
+      : left_(left), top_(top), max_x_(max_x > 0 ? max_x : 1), losses_(losses) {}
 
-  double X(double x) const { return left_ + x / most_x_ * kPanelWidth; }
+  double X(double x) const { return left_ + x / max_x_ * kPanelWidth; }
   double Y(double loss) const {
     const double part = (loss - losses_.low) / (losses_.high - losses_.low);
     return top_ + kPanelHeight * (1 - std::clamp(part, 0.0, 1.0));
@@ -79,7 +79,7 @@ class Axes {
       svg += SvgText(left_ - 6, Y(tick) + 4, "end", "small", absl::StrFormat("%g", tick + 0.0));
     }
     const double bottom = top_ + kPanelHeight;
-    for (const double tick : NiceTicks(0, most_x_, 5)) {
+    for (const double tick : NiceTicks(0, max_x_, 5)) {
       svg += SvgLine(X(tick), bottom, X(tick), bottom + 4, "grid");
       svg += SvgText(X(tick), bottom + 17, "middle", "small", absl::StrFormat("%g", tick + 0.0));
     }
@@ -111,20 +111,20 @@ class Axes {
   }
 
  private:
-  const double left_, top_, most_x_;
+  const double left_, top_, max_x_;
   const Bounds losses_;
 };
 
 std::string DrawPanel(const LossPanel& panel, double left, double top, const Bounds& losses) {
   std::vector<std::vector<Point>> lines, dots;
-  double most_x = 0;
+  double max_x = 0;
   for (const LossSeries& series : panel.series) {
     lines.push_back(TrainingLine(series));
     dots.push_back(Evaluations(series));
-    for (const Point& p : lines.back()) most_x = std::max(most_x, p.x);
-    for (const Point& p : dots.back()) most_x = std::max(most_x, p.x);
+    for (const Point& p : lines.back()) max_x = std::max(max_x, p.x);
+    for (const Point& p : dots.back()) max_x = std::max(max_x, p.x);
   }
-  const Axes axes(left, top, most_x * 1.02, losses);
+  const Axes axes(left, top, max_x * 1.02, losses);
   std::string svg = axes.Draw(panel.x_name);
   for (size_t i = 0; i < lines.size(); ++i) {
     svg += axes.Line(lines[i], panel.series[i].color, panel.series[i].name);

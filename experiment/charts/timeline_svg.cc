@@ -19,9 +19,9 @@ constexpr double kTitle = 24;  // height of a timeline's title
 constexpr double kRow = 22, kRowGap = 3, kGroupGap = 14;
 constexpr double kGroup = kTitle + 3 * (kRow + kRowGap);
 constexpr double kAxis = 40;
-constexpr double kCharacter = 6.2;    // width, at the size of block names
-constexpr double kLeastSpan = 0.15;   // pixels; narrower ones are not drawn
-constexpr double kLeastWait = 0.004;  // as a part of the whole width; shorter ones are not drawn
+constexpr double kCharacter = 6.2;  // width, at the size of block names
+constexpr double kMinSpan = 0.15;   // pixels; narrower ones are not drawn
+constexpr double kMinWait = 0.004;  // as a part of the whole width; shorter ones are not drawn
 constexpr int kTicks = 9;
 
 struct Axis {
@@ -82,7 +82,7 @@ class Drawing {
     double busy_until = 0;
     for (const TimelineSpan& span : spans) {
       const double wait = span.begin_seconds - busy_until;
-      if (wait > kLeastWait * axis_.seconds) svg += Wait(busy_until, span.begin_seconds, top);
+      if (wait > kMinWait * axis_.seconds) svg += Wait(busy_until, span.begin_seconds, top);
       busy_until = std::max(busy_until, span.end_seconds);
       svg += Span(span, top);
     }
@@ -109,7 +109,7 @@ class Drawing {
   std::string Span(const TimelineSpan& span, double top) const {
     const double x = axis_.X(span.begin_seconds);
     const double width = axis_.X(span.end_seconds) - x;
-    if (width < kLeastSpan) return "";
+    if (width < kMinSpan) return "";
     const std::string name =
         span.block < names_.size() ? names_[span.block] : absl::StrCat(span.block);
     std::string svg = absl::StrFormat(

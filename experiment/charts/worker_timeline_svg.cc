@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kLeft = 84, kRight = 16;
 constexpr double kTitle = 26, kRow = 22, kRowGap = 3, kGroupGap = 16, kAxis = 40;
-constexpr double kLeastLabel = 14;  // width in pixels of a box with its number
-constexpr double kLeastWait = 2.5;  // width in pixels of a drawn wait
-constexpr double kLeastWaits = 40;  // width in pixels of a wait with a label
+constexpr double kMinLabelWidth = 14;    // width in pixels of a box with its number
+constexpr double kMinWait = 2.5;         // width in pixels of a drawn wait
+constexpr double kMinLabelledWait = 40;  // width in pixels of a wait with a label
 constexpr int kTicks = 10;
 
 struct Axis {
@@ -46,7 +46,7 @@ std::string Step(const WorkerStep& step, bool slow, double top, const Axis& axis
   for (const TimeRange& wait : step.waits) {
     if (wait.begin_seconds >= axis.seconds) break;
     const double from = axis.X(wait.begin_seconds), to = axis.X(wait.end_seconds);
-    if (to - from < kLeastWait) continue;
+    if (to - from < kMinWait) continue;
     computes_until(from);
     begin = to;
     svg += absl::StrFormat(
@@ -55,12 +55,12 @@ std::string Step(const WorkerStep& step, bool slow, double top, const Axis& axis
         "waits for weights, %.1f ms</title></rect>\n",
         from, top, to - from, kRow, from, top, to - from, kRow, step.step,
         (wait.end_seconds - wait.begin_seconds) * 1e3);
-    if (to - from > kLeastWaits) {
+    if (to - from > kMinLabelledWait) {
       svg += SvgText((from + to) / 2, top + kRow / 2 + 4, "middle", "waits", "waits");
     }
   }
   computes_until(x + width);
-  if (widest > kLeastLabel) {
+  if (widest > kMinLabelWidth) {
     svg += SvgText(label, top + kRow / 2 + 4, "middle", "block", absl::StrCat(step.step));
   }
   return svg;

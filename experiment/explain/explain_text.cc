@@ -17,7 +17,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using Table = std::vector<std::vector<std::string>>;
 
-constexpr double kLeastPart = 0.01;  // of a separate row
+constexpr double kMinPart = 0.01;  // of a separate row
 constexpr size_t kPartsOfAStep = 3;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -30,7 +30,7 @@ std::string RowsText(const Blame& blame) {
   double rest = 0;
   size_t more = 0;
   for (const BlameRow& row : blame.rows) {
-    if (row.part < kLeastPart) {
+    if (row.part < kMinPart) {
       rest += row.part;
       ++more;
       continue;

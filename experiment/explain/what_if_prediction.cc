@@ -17,7 +17,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr uint64_t kFileLimitBytes = 1 << 20;
 // Limit over all predictions: about 15 s.
-constexpr double kMostChunks = 1e8;
+constexpr double kMaxChunks = 1e8;
 
 // Subtracts the simulated chunks from `chunks_left`.
 absl::StatusOr<double> StepSeconds(const JobConfig& job, const SimulatedHosts& hosts,
@@ -26,7 +26,7 @@ absl::StatusOr<double> StepSeconds(const JobConfig& job, const SimulatedHosts& h
   if (chunks > chunks_left) {
     return absl::UnimplementedError(
         absl::StrCat("no what-if: the simulation would take too long (", chunks,
-                     " message chunks; the limit over all predictions is ", kMostChunks,
+                     " message chunks; the limit over all predictions is ", kMaxChunks,
                      ", of which ", chunks_left, " are left)"));
   }
   chunks_left -= chunks;
@@ -42,7 +42,7 @@ absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double 
                       .lane_bytes_per_second = traced.hosts.server_bytes_per_second,
                       .slowdown = traced.slowdown,
                       .notes = traced.notes};
-  double chunks_left = kMostChunks;
+  double chunks_left = kMaxChunks;
   ASSIGN_OR_RETURN(report.simulated_seconds, StepSeconds(traced.job, traced.hosts, chunks_left));
   for (const WhatIf& change : WhatIfsFor(traced.job, traced.slowdown)) {
     ASSIGN_OR_RETURN(const JobConfig job, Changed(traced.job, change));

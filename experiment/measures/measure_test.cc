@@ -131,7 +131,7 @@ TEST(Measures, SayWhatWasLearned) {
   EXPECT_EQ(FindMeasure("time_to_loss")->of(run), std::nullopt) << "it was not reached";
 }
 
-TEST(Measures, OfAReplayHaveNoLoss) {
+TEST(Measures, ReplayHasNoLoss) {
   MeasuredRun run = SampleRun();
   run.config.set_compute(JobConfig::REPLAY);
   run.at_samples = 20;

@@ -77,7 +77,7 @@ TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   EXPECT_EQ(MostStaleness(*figures), 3u);
 }
 
-TEST(RunFigures, WhatIsSettledOnIsKept) {
+TEST(RunFigures, KeepsSettledScheduleUntilTuningRestarts) {
   const auto settled = [](const std::string& more) {
     const auto figures = ReadRunFigures(
         Written(std::string(kMetrics) + R"({"kind":"trial","step":8,"partition_bytes":1})" + "\n" +

@@ -55,7 +55,7 @@ std::optional<RepeatSpread> SpreadOfRepeats(std::vector<double> values) {
                       .median = Median(values),
                       .low = values.front(),
                       .high = values.back()};
-  if (values.size() >= kLeastBootstrapped) {
+  if (values.size() >= kMinBootstrapped) {
     std::tie(spread.low, spread.high) = BootstrapOfMedian(values);
   }
   return spread;
@@ -63,14 +63,14 @@ std::optional<RepeatSpread> SpreadOfRepeats(std::vector<double> values) {
 
 std::string SpreadMeaning(size_t repeats) {
   if (repeats < 2) return "from one run each, without a spread";
-  if (repeats < kLeastBootstrapped) return "median [smallest, largest] of the repeats";
+  if (repeats < kMinBootstrapped) return "median [smallest, largest] of the repeats";
   return "median [95% bootstrap confidence interval of the median; with fewer than 6 values "
          "smallest and largest] of the repeats";
 }
 
 std::string IntervalMeaning(size_t repeats) {
   if (repeats < 2) return "";
-  if (repeats < kLeastBootstrapped) return "the range of the repeats";
+  if (repeats < kMinBootstrapped) return "the range of the repeats";
   return "the 95% bootstrap confidence interval of the median, or the range of fewer than 6 values";
 }
 

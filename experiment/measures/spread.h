@@ -14,9 +14,9 @@
 namespace tug {
 
 // Number of values from which on the interval is a bootstrap's; below, it is smallest to largest.
-inline constexpr size_t kLeastBootstrapped = 6;
+inline constexpr size_t kMinBootstrapped = 6;
 
-// [low, high]: for at least kLeastBootstrapped values the 95% confidence interval of the median, by
+// [low, high]: for at least kMinBootstrapped values the 95% confidence interval of the median, by
 // the percentile bootstrap with 4,000 samples (Efron and Tibshirani 1993, chapter 13); for fewer
 // the smallest and the largest; for one low = median = high.
 struct RepeatSpread {

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Spread, OfFewValuesIsSmallestAndLargest) {
+TEST(Spread, SpreadOfFewValuesIsSmallestAndLargest) {
   const auto spread = SpreadOfRepeats({3, 1, 2});
   ASSERT_TRUE(spread.has_value());
   EXPECT_EQ(spread->median, 2);
@@ -59,13 +59,13 @@ TEST(Spread, HoldsTheMedianAsOftenAsItSays) {
 TEST(Spread, SaysWhatItIs) {
   EXPECT_THAT(SpreadMeaning(1), HasSubstr("without a spread"));
   EXPECT_THAT(SpreadMeaning(3), HasSubstr("smallest"));
-  EXPECT_THAT(SpreadMeaning(kLeastBootstrapped), HasSubstr("bootstrap"));
+  EXPECT_THAT(SpreadMeaning(kMinBootstrapped), HasSubstr("bootstrap"));
   EXPECT_EQ(IntervalMeaning(1), "");
   EXPECT_THAT(IntervalMeaning(3), HasSubstr("range"));
-  EXPECT_THAT(IntervalMeaning(kLeastBootstrapped), HasSubstr("95%"));
+  EXPECT_THAT(IntervalMeaning(kMinBootstrapped), HasSubstr("95%"));
 }
 
-TEST(PairedComparison, OfRatiosIsFreeOfWhatRepeatsHaveInCommon) {
+TEST(PairedComparison, RatiosExcludeVariationCommonToARepeat) {
   const auto compared =
       ComparePairs({{5, 10}, {50, 100}, {1, 2}}, Comparing::kRatio, /*lower_is_better=*/true);
   ASSERT_TRUE(compared.has_value());

@@ -81,10 +81,10 @@ absl::Status ApplySetting(const std::string& setting, JobConfig& job, Place& pla
 }
 
 absl::Status ExperimentAxes::Read() {
-  if (static_cast<size_t>(file_.axes_size()) > kMostAxes) {
-    return text_.Error({{"axes", static_cast<int>(kMostAxes)}},
+  if (static_cast<size_t>(file_.axes_size()) > kMaxAxes) {
+    return text_.Error({{"axes", static_cast<int>(kMaxAxes)}},
                        absl::StrCat(file_.axes_size(), " axes are too many; give at most ",
-                                    kMostAxes, ", or set several fields in one value"));
+                                    kMaxAxes, ", or set several fields in one value"));
   }
   for (int i = 0; i < file_.axes_size(); ++i) RETURN_IF_ERROR(TakeAxis(i));
   return CheckCombinations();

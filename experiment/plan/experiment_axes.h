@@ -20,7 +20,7 @@
 
 namespace tug {
 
-inline constexpr size_t kMostAxes = 8;
+inline constexpr size_t kMaxAxes = 8;
 
 struct PlannedAxis {
   std::string name;

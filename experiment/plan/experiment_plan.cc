@@ -25,9 +25,9 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kDefaultRepeats = 3;
-constexpr uint32_t kMostTestbedHosts = 200;
-constexpr uint64_t kMostTextBytes = 100'000'000;
-constexpr double kMostMessageUs = 1e6;
+constexpr uint32_t kMaxTestbedHosts = 200;
+constexpr uint64_t kMaxTextBytes = 100'000'000;
+constexpr double kMaxMessageUs = 1e6;
 constexpr size_t kLongestFolder = 80;
 constexpr char kDefaultLink[] = "200mbit";
 
@@ -74,7 +74,7 @@ class Planner {
   absl::Status MakeCases();
   absl::Status MakeCase(const std::vector<size_t>& values);
   absl::Status CheckPlace(PlannedCase& one);
-  absl::StatusOr<const Measure*> TakeMeasure(const Path& path, const std::string& name) const;
+  absl::StatusOr<const Measure*> ResolveMeasure(const Path& path, const std::string& name) const;
   absl::Status TakeMeasures();
   absl::Status TakeFigures();
   absl::StatusOr<PlannedFigure> TakeFigure(const Path& path, const Figure& figure) const;
@@ -98,19 +98,18 @@ absl::Status Planner::CheckPlainFields() {
         "question is missing; state in one sentence what the experiment should find out");
   }
   plan_.repeats = file_.has_repeats() ? file_.repeats() : kDefaultRepeats;
-  if (plan_.repeats < 1 || plan_.repeats > kMostRepeats) {
+  if (plan_.repeats < 1 || plan_.repeats > kMaxRepeats) {
     return text_.Error({{"repeats"}}, absl::StrCat("repeats = ", plan_.repeats,
-                                                   " is out of range; give 1..", kMostRepeats));
+                                                   " is out of range; give 1..", kMaxRepeats));
   }
-  if (file_.made_up_text_bytes() > kMostTextBytes) {
+  if (file_.made_up_text_bytes() > kMaxTextBytes) {
     return text_.Error({{"made_up_text_bytes"}},
                        absl::StrCat("made_up_text_bytes = ", file_.made_up_text_bytes(),
-                                    " is out of range; give 0..", kMostTextBytes));
+                                    " is out of range; give 0..", kMaxTextBytes));
   }
-  if (!(file_.message_us() >= 0 && file_.message_us() <= kMostMessageUs)) {
-    return text_.Error({{"message_us"}},
-                       absl::StrCat("message_us = ", file_.message_us(),
-                                    " is out of range; give 0..", kMostMessageUs));
+  if (!(file_.message_us() >= 0 && file_.message_us() <= kMaxMessageUs)) {
+    return text_.Error({{"message_us"}}, absl::StrCat("message_us = ", file_.message_us(),
+                                                      " is out of range; give 0..", kMaxMessageUs));
   }
   if (!std::isfinite(file_.target_loss())) {
     return text_.Error({{"target_loss"}}, absl::StrCat("target_loss = ", file_.target_loss(),
@@ -147,7 +146,7 @@ absl::Status Planner::MakeCases() {
   for (const PlannedAxis& axis : plan_.axes) {
     combinations *= static_cast<double>(axis.labels.size());
   }
-  if (combinations > 100.0 * kMostCases) {
+  if (combinations > 100.0 * kMaxCases) {
     return text_.Error(
         {{"axes"}},
         absl::StrFormat("%.0f combinations are too many; remove axes or values", combinations));
@@ -177,8 +176,8 @@ std::string FolderOf(size_t number, const std::vector<std::string>& labels) {
 }
 
 absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
-  if (plan_.cases.size() == kMostCases) {
-    return text_.Error({{"axes"}}, absl::StrCat("more than ", kMostCases,
+  if (plan_.cases.size() == kMaxCases) {
+    return text_.Error({{"axes"}}, absl::StrCat("more than ", kMaxCases,
                                                 " cases are too many; remove axes or values"));
   }
   PlannedCase one{.values = values, .place = file_.place()};
@@ -240,10 +239,9 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
   }
   if (!place.has_testbed()) return absl::OkStatus();
   TestbedPlace& testbed = *place.mutable_testbed();
-  if (testbed.hosts() > kMostTestbedHosts) {
+  if (testbed.hosts() > kMaxTestbedHosts) {
     return absl::InvalidArgumentError(absl::StrCat("place.testbed.hosts = ", testbed.hosts(),
-                                                   " is out of range; give 0..",
-                                                   kMostTestbedHosts));
+                                                   " is out of range; give 0..", kMaxTestbedHosts));
   }
   if (testbed.link().empty()) testbed.set_link(kDefaultLink);
   if (testbed.link() == kNoLink) return absl::OkStatus();
@@ -268,8 +266,8 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const Measure*> Planner::TakeMeasure(const Path& path,
-                                                    const std::string& name) const {
+absl::StatusOr<const Measure*> Planner::ResolveMeasure(const Path& path,
+                                                       const std::string& name) const {
   const Measure* measure = FindMeasure(name);
   if (name == "loss_at_samples" && !file_.has_at_samples()) {
     return text_.Error(path, "loss_at_samples needs `at_samples`");
@@ -288,7 +286,7 @@ absl::Status Planner::TakeMeasures() {
   if (names.empty()) names = {"step_time", "wall_time"};
   for (size_t i = 0; i < names.size(); ++i) {
     const Path path = {{"measures", static_cast<int>(i)}};
-    ASSIGN_OR_RETURN(const Measure* measure, TakeMeasure(path, names[i]));
+    ASSIGN_OR_RETURN(const Measure* measure, ResolveMeasure(path, names[i]));
     if (std::find(plan_.measures.begin(), plan_.measures.end(), measure) != plan_.measures.end()) {
       return text_.Error(path, absl::StrCat("measure ", names[i], " is listed twice; remove one"));
     }
@@ -315,10 +313,10 @@ absl::Status Planner::TakeFigures() {
 absl::StatusOr<PlannedFigure> Planner::TakeFigure(const Path& path, const Figure& figure) const {
   PlannedFigure planned{.measure = plan_.measures.front(), .over = 0, .title = figure.title()};
   if (!figure.measure().empty()) {
-    ASSIGN_OR_RETURN(planned.measure, TakeMeasure(path, figure.measure()));
+    ASSIGN_OR_RETURN(planned.measure, ResolveMeasure(path, figure.measure()));
   }
   if (!figure.part().empty()) {
-    ASSIGN_OR_RETURN(planned.part, TakeMeasure(path, figure.part()));
+    ASSIGN_OR_RETURN(planned.part, ResolveMeasure(path, figure.part()));
   }
   if (planned.part != nullptr &&
       absl::string_view(planned.part->unit) != absl::string_view(planned.measure->unit)) {
@@ -351,7 +349,7 @@ absl::Status Planner::TakeVerdicts() {
     const Verdict& verdict = file_.verdicts(i);
     const Path path = {{"verdicts", i}};
     PlannedVerdict planned{.margin = verdict.margin(), .yes = verdict.yes(), .no = verdict.no()};
-    ASSIGN_OR_RETURN(planned.measure, TakeMeasure(path, verdict.measure()));
+    ASSIGN_OR_RETURN(planned.measure, ResolveMeasure(path, verdict.measure()));
     if (planned.yes.empty() || planned.no.empty()) {
       return text_.Error(path,
                          "verdicts: `yes` or `no` is missing; give the words of both answers");

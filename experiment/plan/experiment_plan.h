@@ -22,8 +22,8 @@ namespace tug {
 
 // Limits on the cost of a mistake.
 inline constexpr uint64_t kExperimentFileLimitBytes = 1 << 20;
-inline constexpr size_t kMostCases = 2000;
-inline constexpr uint32_t kMostRepeats = 1000;
+inline constexpr size_t kMaxCases = 2000;
+inline constexpr uint32_t kMaxRepeats = 1000;
 
 struct PlannedCase {
   std::vector<size_t> values;           // by axis: index of the label

@@ -224,7 +224,7 @@ TEST(ExperimentPlan, TakesVerdictsBesideABaseline) {
               HasSubstr("`yes`"));
 }
 
-TEST(ExperimentPlan, IsTheSameExperimentWhateverIsShownOfIt) {
+TEST(ExperimentPlan, IdentityDoesNotDependOnReportSettings) {
   const auto plan = Plan(kFile);
   const auto shown = Plan(absl::StrCat(kFile, "repeats: 7 measures: \"wall_time\"\n",
                                        "baseline { where: \"order=FIFO\" }"));

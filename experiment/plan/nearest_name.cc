@@ -9,7 +9,7 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostEdits = 3;
+constexpr size_t kMaxEdits = 3;
 constexpr size_t kLongest = 200;  // bounds the cost of a hostile word
 
 size_t Distance(const std::string& a, const std::string& b) {
@@ -35,7 +35,7 @@ std::string NearestName(const std::string& word, const std::vector<std::string>&
   if (word.size() > kLongest) return "";
   const std::string wanted = absl::AsciiStrToLower(word);
   std::string nearest;
-  size_t least = std::min(kMostEdits, std::max<size_t>(1, word.size() / 3)) + 1;
+  size_t least = std::min(kMaxEdits, std::max<size_t>(1, word.size() / 3)) + 1;
   for (const std::string& name : names) {
     const size_t distance = Distance(wanted, absl::AsciiStrToLower(name));
     if (distance >= least) continue;

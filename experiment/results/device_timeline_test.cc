@@ -94,7 +94,7 @@ TEST(DeviceTimeline, UtilisationOverTimeIsThePartOfEachWindow) {
   EXPECT_THAT(UtilisationOver(timeline, 1, 3, 2), ElementsAre(near(0.5), near(0.5)));
 }
 
-TEST(DeviceTimeline, WhatIsNoTraceIsRefused) {
+TEST(DeviceTimeline, RefusesFileThatIsNotATrace) {
   for (const char* text : {"", "[1]", R"({"traceEvents":[{"ph":"X"}]})", R"({"traceEvents":[]})"}) {
     EXPECT_EQ(ReadDeviceTimeline(Written(text)).status().code(), absl::StatusCode::kInvalidArgument)
         << text;

@@ -33,7 +33,7 @@ struct ExchangeCase {
     return kind == ExchangeKind::kServers ? host < count : host >= workers;
   }
   // Whether each worker has a server next to it.
-  bool BesideWorkers() const { return kind != ExchangeKind::kServers; }
+  bool IsPairedWithWorkers() const { return kind != ExchangeKind::kServers; }
 };
 
 // None: not one of these, or an all-reduce that chooses its algorithm by the size of a segment.

@@ -46,7 +46,7 @@ TEST(ExchangeCase, IsOfAJobAndDealsItsNodesToAsManyHostsAsItSays) {
     EXPECT_EQ(found->kind, expected.kind) << name;
     EXPECT_EQ(found->count, expected.count) << name;
     EXPECT_EQ(found->Hosts(4), expected.hosts) << name;
-    EXPECT_EQ(found->BesideWorkers(), expected.beside) << name;
+    EXPECT_EQ(found->IsPairedWithWorkers(), expected.beside) << name;
     for (uint32_t host = 0; host < expected.hosts; ++host) {
       bool has_worker = false;
       for (uint32_t worker = 0; worker < 4; ++worker) {

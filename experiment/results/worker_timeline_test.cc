@@ -57,7 +57,7 @@ TEST(WorkerTimeline, EndOfStepsIsThatOfTheSlowestWorker) {
   EXPECT_EQ(EndOfSteps(workers, 9), 8) << "nobody did so many";
 }
 
-TEST(WorkerTimeline, WhatIsNoTraceIsRefused) {
+TEST(WorkerTimeline, RefusesFileThatIsNotATrace) {
   for (const char* text : {"", "[1]", R"({"traceEvents":[{"ph":"X"}]})", R"({"traceEvents":[]})"}) {
     EXPECT_EQ(ReadWorkerTimelines(Written(text)).status().code(),
               absl::StatusCode::kInvalidArgument)

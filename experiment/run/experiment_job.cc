@@ -44,7 +44,7 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   local.coordinator_log = local.run_dir + ".log";
   local.servers = job.servers;
   local.workers = job.workers;
-  local.nodes_may_leave = GoesOnWithoutANode(config);
+  local.nodes_may_leave = ContinuesWithoutNode(config);
   local.interrupt_is_error = true;
   if (testbed != nullptr) {
     local.hosts = testbed->hosts();

@@ -104,14 +104,14 @@ class OffloadExperiment {
   OffloadResults results_;
 };
 
-void SayRun(const OffloadRun& run) {
+void PrintRun(const OffloadRun& run) {
   const std::string result =
       run.error.empty()
           ? absl::StrFormat("%8.1f ms per step, utilisation %s; bubbles: BP %.1f ms, FP %.1f ms",
                             run.StepSeconds() * 1e3, PercentText(Utilisation(run.steps)),
                             run.BpBubbleSeconds() * 1e3, run.FpBubbleSeconds() * 1e3)
           : absl::StrCat("failed: ", run.error);
-  SayOnStandardError(absl::StrFormat("  %-11s%s", run.row().name, result));
+  PrintLineToStderr(absl::StrFormat("  %-11s%s", run.row().name, result));
 }
 
 absl::Status OffloadExperiment::Run() {
@@ -123,7 +123,7 @@ absl::Status OffloadExperiment::Run() {
               .settings = Settings(a_, plan_),
               .tokens_per_step = static_cast<double>(config.train().global_batch()) *
                                  static_cast<double>(config.model().context())};
-  for (const auto& [name, value] : results_.settings) SayOnStandardError(name + ": " + value);
+  for (const auto& [name, value] : results_.settings) PrintLineToStderr(name + ": " + value);
   for (const OffloadKind kind : plan_.cases) {
     RETURN_IF_ERROR(RunCase(kind));
     RETURN_IF_ERROR(Write());
@@ -151,7 +151,7 @@ absl::Status OffloadExperiment::RunCase(OffloadKind kind) {
     failed.kind = kind;
     failed.error = std::string(status.message());
   }
-  SayRun(results_.runs.back());
+  PrintRun(results_.runs.back());
   return absl::OkStatus();
 }
 

@@ -94,7 +94,7 @@ absl::Status ExperimentPlaces::Check(const Place& place) {
           "place.testbed needs root, to make hosts on this machine: run it with sudo, with "
           "place.testbed.loopback=true, or only cases without it (--case)");
     }
-    return TakeTestbed(place.testbed().link());
+    return PrepareTestbed(place.testbed().link());
   }
   if (place.has_slurm() && std::getenv("SLURM_JOB_ID") == nullptr) {
     return absl::FailedPreconditionError(
@@ -104,7 +104,7 @@ absl::Status ExperimentPlaces::Check(const Place& place) {
   return absl::OkStatus();
 }
 
-absl::Status ExperimentPlaces::TakeTestbed(const std::string& link) {
+absl::Status ExperimentPlaces::PrepareTestbed(const std::string& link) {
   if (testbed_ != nullptr && link == link_) return absl::OkStatus();
   testbed_.reset();
   ASSIGN_OR_RETURN(testbed_, Testbed::Up(testbed_hosts_, link));
@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<LinkTraffic>> ExperimentPlaces::Run(const PlacedJob& 
     RETURN_IF_ERROR(RunExperimentJob(one, job.out, nullptr));
     return links;
   }
-  RETURN_IF_ERROR(TakeTestbed(job.place.testbed().link()));
+  RETURN_IF_ERROR(PrepareTestbed(job.place.testbed().link()));
   ASSIGN_OR_RETURN(const std::vector<LinkBytes> before, testbed_->ReadLinkBytes());
   RETURN_IF_ERROR(RunExperimentJob(one, job.out, testbed_.get()));
   ASSIGN_OR_RETURN(const std::vector<LinkBytes> after, testbed_->ReadLinkBytes());

@@ -48,7 +48,7 @@ class ExperimentPlaces {
   absl::StatusOr<std::vector<LinkTraffic>> Run(const PlacedJob& job);
 
  private:
-  absl::Status TakeTestbed(const std::string& link);
+  absl::Status PrepareTestbed(const std::string& link);
 
   const uint32_t testbed_hosts_;
   std::unique_ptr<Testbed> testbed_;

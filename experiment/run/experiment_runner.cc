@@ -70,7 +70,7 @@ class Runner {
   absl::Status RunOne(size_t number, uint32_t repeat);
   absl::Status Measure(const PlacedJob& job, uint64_t warm_up_steps, ExperimentRow& row);
   void ReadCourse(size_t number, const std::string& folder);
-  void SayRow(const ExperimentRow& row) const;
+  void PrintRow(const ExperimentRow& row) const;
   std::string TimeLeft() const;
   absl::Status Write() const;
   absl::Status End() const;
@@ -306,7 +306,7 @@ absl::Status Runner::TakeRows() {
   if (others > 0) {
     Warn(absl::StrCat(others, " runs in ", shown_out_, " were made by another build of tug"));
   }
-  SayOnStandardError(absl::StrCat(results_.rows.size(), " runs exist already"));
+  PrintLineToStderr(absl::StrCat(results_.rows.size(), " runs exist already"));
   return absl::OkStatus();
 }
 
@@ -366,7 +366,7 @@ absl::Status Runner::RunOne(size_t number, uint32_t repeat) {
   ++done_;
   ASSIGN_OR_RETURN(rows_bytes_, AppendRow(RowsPath(), rows_bytes_, row));
   results_.rows.push_back(std::move(row));
-  SayRow(results_.rows.back());
+  PrintRow(results_.rows.back());
   if (repeat == 0 && measured.ok() && !results_.courses.empty()) ReadCourse(number, job.name);
   return absl::OkStatus();
 }
@@ -427,7 +427,7 @@ std::string Runner::TimeLeft() const {
                        : absl::StrFormat("; about %.0f minutes left", minutes);
 }
 
-void Runner::SayRow(const ExperimentRow& row) const {
+void Runner::PrintRow(const ExperimentRow& row) const {
   std::vector<std::string> shown;
   if (!row.error.empty()) {
     shown = {absl::StrCat("failed: ", row.error)};
@@ -439,8 +439,8 @@ void Runner::SayRow(const ExperimentRow& row) const {
                                       *measure->unit == 0 ? "" : " ", measure->unit));
     }
   }
-  SayOnStandardError(absl::StrCat("[", done_, "/", to_do_, "] repeat ", row.repeat + 1, ", ",
-                                  row.case_name, ": ", absl::StrJoin(shown, ", "), TimeLeft()));
+  PrintLineToStderr(absl::StrCat("[", done_, "/", to_do_, "] repeat ", row.repeat + 1, ", ",
+                                 row.case_name, ": ", absl::StrJoin(shown, ", "), TimeLeft()));
 }
 
 absl::Status Runner::Write() const {

@@ -12,8 +12,8 @@
 namespace tug {
 namespace {
 
-constexpr uint32_t kLeastMeasuredSteps = 3;
-constexpr double kMostTracedSteps = 1000;  // limit of trace.steps
+constexpr uint32_t kMinMeasuredSteps = 3;
+constexpr double kMaxTracedSteps = 1000;  // limit of trace.steps
 
 constexpr char kOffloadJob[] =
     "# A small GPT on a made-up text (text.txt), large enough that a step is mostly computing.\n"
@@ -44,9 +44,9 @@ constexpr RuledField kRuledFields[] = {
 };
 
 absl::Status CheckArguments(const OffloadArguments& a) {
-  RETURN_IF_ERROR(CheckNumber("--servers", a.servers, 1, kMostServers));
+  RETURN_IF_ERROR(CheckNumber("--servers", a.servers, 1, kMaxServers));
   RETURN_IF_ERROR(CheckNumber("--warm-up", a.warm_up, 1, 1e6));
-  RETURN_IF_ERROR(CheckNumber("--steps", a.steps, kLeastMeasuredSteps, kMostTracedSteps));
+  RETURN_IF_ERROR(CheckNumber("--steps", a.steps, kMinMeasuredSteps, kMaxTracedSteps));
   if (a.cases.empty()) return absl::InvalidArgumentError("--cases needs a value");
   return CheckOverrides(a.overrides, kRuledFields);
 }

@@ -48,7 +48,7 @@ TEST(OffloadPlan, CasesDifferInWhatAnUpdateAndAForwardPassWaitFor) {
 }
 
 // The experiment overrides settings of the job file that contradict it.
-TEST(OffloadPlan, IsOfBspWithServersAndNoLossWhateverTheJobFileSays) {
+TEST(OffloadPlan, OverridesJobFileWithLosslessBspOnServers) {
   constexpr const char* kSynchronous =
       "sync { local_steps: 4 }\nplacement { kind: ZERO3 }\n"
       "comm { push_codec { int8 {} error_feedback: true } pull_format: CHANGES }\n";

@@ -17,8 +17,8 @@ namespace tug {
 namespace {
 
 constexpr double kMb = 1e-6;
-constexpr double kMostSpread = 5;  // factor between drawn and measured sizes, in both directions
-constexpr uint32_t kMostWorkersTimes = 8;
+constexpr double kMaxSpread = 5;  // factor between drawn and measured sizes, in both directions
+constexpr uint32_t kMaxWorkersFactor = 8;
 constexpr size_t kPointsOfALine = 24;
 constexpr double kSameSize = 0.01;  // relative; sizes that differ by less count as equal
 
@@ -84,7 +84,7 @@ CurvePanel SizePanel(const Points& points) {
     least = std::min(least, point->model_bytes);
     most = std::max(most, point->model_bytes);
   }
-  const double from = least / kMostSpread, to = most * kMostSpread;
+  const double from = least / kMaxSpread, to = most * kMaxSpread;
   std::vector<double> sizes;
   for (size_t i = 0; i <= kPointsOfALine; ++i) {
     sizes.push_back(from * std::pow(to / from, static_cast<double>(i) / kPointsOfALine));
@@ -111,7 +111,7 @@ CurvePanel WorkersPanel(const Points& points) {
   for (const ExchangePoint* point : points) most = std::max(most, point->workers);
   // Powers of two: between them, halving-doubling has corners.
   std::vector<double> counts;
-  for (uint32_t workers = 2; workers <= most * kMostWorkersTimes; workers *= 2) {
+  for (uint32_t workers = 2; workers <= most * kMaxWorkersFactor; workers *= 2) {
     counts.push_back(workers);
   }
   return PanelOf(

@@ -26,7 +26,7 @@ constexpr ExchangeCase kZero2 = {ExchangeKind::kZero2};
 constexpr ExchangeCase kZero3 = {ExchangeKind::kZero3};
 
 // Push, then pull; a server's link carries N / P models each way.
-TEST(ExchangeCost, OfServersIsThatOfTheBusierLink) {
+TEST(ExchangeCost, CostOfServersIsCostOfBusierLink) {
   const ExchangeCost one = CostOf(Servers(1));
   EXPECT_DOUBLE_EQ(one.worker.sends, kBytes);
   EXPECT_DOUBLE_EQ(one.server.sends, 4 * kBytes);
@@ -38,7 +38,7 @@ TEST(ExchangeCost, OfServersIsThatOfTheBusierLink) {
   EXPECT_DOUBLE_EQ(CostOf(Servers(8)).seconds, 2 * (8e-3 + 12e-3)) << "a worker's link";
 }
 
-TEST(ExchangeCost, OfAllReduceIsThatOfItsAlgorithm) {
+TEST(ExchangeCost, CostOfAllReduceIsCostOfItsAlgorithm) {
   for (const uint32_t workers : {2u, 3u, 4u, 7u, 8u}) {
     for (const char* name : {"ring", "halving_doubling"}) {
       EXPECT_DOUBLE_EQ(
@@ -53,7 +53,7 @@ TEST(ExchangeCost, OfAllReduceIsThatOfItsAlgorithm) {
 }
 
 // The lectures: 2 Psi, and 3 Psi with stage 3.
-TEST(ExchangeCost, OfZeroIsTwoModelsAndThreeWithTheLastStage) {
+TEST(ExchangeCost, ZeroSendsTwoModelsAndThreeInStageThree) {
   for (const ExchangeCase& zero : {kZero1, kZero2}) {
     EXPECT_DOUBLE_EQ(CostOf(zero).BusiestBytes(), 2 * kBytes * 3 / 4);
     EXPECT_DOUBLE_EQ(CostOf(zero).seconds, CostOf(kRing).seconds);
@@ -80,7 +80,7 @@ TEST(ExchangeCost, MixedPartsMakeAllLinksEquallyBusyAndAreAllOfTheModel) {
 }
 
 // 4 workers and 1 more: 16 + 4 - 2 = 18, x = 3 / 18, y = 6 / 18.
-TEST(ExchangeCost, OfMixedIsAsWorkedOutByHand) {
+TEST(ExchangeCost, CostOfMixedExchangeMatchesHandCalculation) {
   const LinkCost link = {.alpha = 1e-3, .beta = 1e-6, .gamma = 1e-6};
   const ExchangeCost cost = CostOf(Mixed(1), 4, link);
   EXPECT_NEAR(cost.server.sends, 16000, 1e-6);

@@ -64,7 +64,7 @@ void TakeFirstRepeat(const ExperimentResults& results, size_t number, ExchangePo
 
 std::optional<double> ExchangePoint::HeldOnHost() const {
   if (!worker_held.has_value()) return std::nullopt;
-  if (!exchange.BesideWorkers()) return static_cast<double>(worker_held->total());
+  if (!exchange.IsPairedWithWorkers()) return static_cast<double>(worker_held->total());
   if (!server_held.has_value()) return std::nullopt;
   return static_cast<double>(worker_held->total() + server_held->total());
 }

@@ -107,7 +107,7 @@ std::string GroupFinding(const std::vector<const ExchangePoint*>& group) {
 std::string MemoryFinding(const std::vector<ExchangePoint>& points) {
   const ExchangePoint *least = nullptr, *most = nullptr;
   for (const ExchangePoint* point : MemoryPoints(points)) {
-    if (!point->exchange.BesideWorkers() || !point->HeldOnHost().has_value()) continue;
+    if (!point->exchange.IsPairedWithWorkers() || !point->HeldOnHost().has_value()) continue;
     if (least == nullptr || point->HeldOnHost() < least->HeldOnHost()) least = point;
     if (most == nullptr || point->HeldOnHost() > most->HeldOnHost()) most = point;
   }

@@ -20,9 +20,9 @@ constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kGroupGap = 10, kAxis
 // Layout of the grids: modes down, stragglers across.
 constexpr double kGridGap = 20, kGridTitle = 26;
 constexpr double kWorkerBar = 8, kWorkerGap = 2, kModeGap = 14;
-constexpr size_t kMostWorkers = 32;
+constexpr size_t kMaxWorkers = 32;
 constexpr double kHistogram = 70, kHistogramAxis = 22;
-constexpr size_t kMostStaleness = 40;  // larger ones are in the last bar
+constexpr size_t kMaxStaleness = 40;  // larger ones are in the last bar
 
 std::string SpeedLabel(const SyncCase& one) {
   std::string label = absl::StrFormat("%.2f", one.batches->median);
@@ -106,7 +106,7 @@ std::string Histogram(const RunFigures& figures, size_t entries, const std::stri
   for (size_t i = 0; i < entries; ++i) {
     const double x = left + static_cast<double>(i) * step;
     const double height = shares[i] / most * (kHistogram - 6);
-    const std::string more = i == kMostStaleness ? " or more" : "";
+    const std::string more = i == kMaxStaleness ? " or more" : "";
     svg += SvgBar(x + 1, top + kHistogram - height, step - 2, height, color,
                   absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100));
     if (i % (entries > 16 ? 5 : 1) != 0) continue;
@@ -181,7 +181,7 @@ std::string WaitBarsSvg(const SyncPart& part) {
   for (const SyncCase& one : part.cases) {
     if (one.figures() != nullptr) workers = std::max(workers, one.figures()->workers.size());
   }
-  workers = std::min(workers, kMostWorkers);
+  workers = std::min(workers, kMaxWorkers);
   if (workers == 0) return "";
   const auto draw = [&](const SyncCase& one, double left, double top, double width) {
     std::string svg;
@@ -205,7 +205,7 @@ std::string StalenessSvg(const SyncPart& part) {
     entries = std::max<size_t>(entries, MostStaleness(*one.figures()) + 1);
   }
   if (modes.empty()) return "";
-  entries = std::clamp<size_t>(entries, 8, kMostStaleness + 1);
+  entries = std::clamp<size_t>(entries, 8, kMaxStaleness + 1);
   const auto draw = [&](const SyncCase& one, double left, double top, double width) {
     const auto mode =
         static_cast<size_t>(std::find(all.begin(), all.end(), one.mode) - all.begin());

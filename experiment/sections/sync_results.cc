@@ -140,7 +140,7 @@ SyncCase CaseOf(const ExperimentResults& results, size_t number) {
                  .batches = results.SpreadOf(one, "batch_rate"),
                  .updates = results.SpreadOf(one, "update_rate"),
                  .waits = results.SpreadOf(one, "wait_share"),
-                 .most_waits = results.SpreadOf(one, "most_wait_share"),
+                 .max_waits = results.SpreadOf(one, "most_wait_share"),
                  .pace = results.SpreadOf(one, "straggler_pace"),
                  .seconds = results.SpreadOf(one, "job_time"),
                  .loss = results.SpreadOf(one, "final_loss"),
@@ -335,7 +335,7 @@ std::vector<std::vector<std::string>> SyncTable(const SyncPart& part) {
       }
       for (const auto& [spread, digits] : {std::pair{one.updates, 2},
                                            {one.waits, 0},
-                                           {one.most_waits, 0},
+                                           {one.max_waits, 0},
                                            {one.staleness, 1},
                                            {one.most_staleness, 0}}) {
         line.push_back(SpreadText(spread, digits));

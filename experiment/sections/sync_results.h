@@ -35,7 +35,7 @@ struct SyncCase {
   std::optional<RepeatSpread> batches;                    // per second
   std::optional<RepeatSpread> updates;                    // of the model, per second
   std::optional<RepeatSpread> waits;                      // part of all workers' time in steps, %
-  std::optional<RepeatSpread> most_waits;                 // of the worker that waited most
+  std::optional<RepeatSpread> max_waits;                  // of the worker that waited most
   std::optional<RepeatSpread> staleness, most_staleness;  // if every push is an update
   // %; for a replay in which all wait for a slow worker: speed relative to what it would be if that
   // worker never waited.

@@ -190,7 +190,7 @@ TEST(SyncFindings, SayWhatTheFiguresComeTo) {
             Contains(HasSubstr("ssp(1) with random pauses: 50.0%"))));
 }
 
-TEST(SyncFindings, OfATrainingAreLosses) {
+TEST(SyncFindings, FindingsOfTrainingAreLosses) {
   ExperimentResults results = Sample(File(kTraining));
   for (ExperimentRow& row : results.rows) {
     if (row.case_name == "mode=asp, straggler=none" && row.repeat == 1) {

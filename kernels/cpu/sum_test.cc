@@ -104,7 +104,7 @@ TEST(SumOfSquares, MatchesTheExactSum) {
   }
 }
 
-TEST(SumOfSquares, OfRangesFoldsToTheSumOfTheWhole) {
+TEST(SumOfSquares, SumsOfRangesFoldToSumOfWhole) {
   for (const int64_t n : {1, 1024, 5000, 100000, 262144, 300001}) {
     const auto x = RandomFloats(n, 3);
     const double whole = SumOfSquares(x.data(), n);

@@ -25,7 +25,7 @@ template <typename Of>
 using BiasCuda = BiasTest<Of>;
 TYPED_TEST_SUITE(BiasCuda, Types);
 
-TYPED_TEST(BiasCuda, HasTheSameBitsWhateverLiesBetweenRows) {
+TYPED_TEST(BiasCuda, HasSameBitsForAnyPaddingBetweenRows) {
   constexpr int64_t kRows = 70;
   for (const int64_t width : {33, 768, 1023}) {
     const auto dy = As<typename TestFixture::T>(RandomFloats(kRows * width, 4));

@@ -74,7 +74,7 @@ TEST_F(SumCuda, NoticesEveryElementThatIsNotFinite) {
 
 // FP64 sums of at most 2^20 squares: 32 terms per lane, 5 levels, then the tree's 10; the error is
 // within 50 * 2^-53 = 6e-15 of the sum.
-TEST_F(SumCuda, OfSquaresMatchesTheExactSum) {
+TEST_F(SumCuda, SumOfSquaresMatchesExactSum) {
   for (const int64_t n : {0, 1, 31, 32, 33, 1023, 1024, 1025, 5000, 262144, 1024 * 1024 + 5}) {
     const auto x = RandomFloats(n, 1, 100.0f);
     long double exact = 0;
@@ -84,7 +84,7 @@ TEST_F(SumCuda, OfSquaresMatchesTheExactSum) {
   }
 }
 
-TEST_F(SumCuda, OfSquaresOfRangesFoldsToTheSumOfTheWhole) {
+TEST_F(SumCuda, SumsOfSquaresOfRangesFoldToSumOfWhole) {
   for (const int64_t n : {1, 1024, 5000, 300001}) {
     const auto x = RandomFloats(n, 3);
     const double whole = RunSumOfSquares(x);
@@ -99,7 +99,7 @@ TEST_F(SumCuda, OfSquaresOfRangesFoldsToTheSumOfTheWhole) {
   }
 }
 
-TEST_F(SumCuda, OfSquaresHasTheSameBitsAtAnyAlignment) {
+TEST_F(SumCuda, SumOfSquaresHasSameBitsAtAnyAlignment) {
   const auto x = RandomFloats(3000, 4);
   const double at_zero = RunSumOfSquares(x);
   for (const int64_t offset : {1, 2, 7}) {

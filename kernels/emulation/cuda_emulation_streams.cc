@@ -146,7 +146,7 @@ Machine::Machine() {
 void Machine::SeedIfNoneIsGiven() {
   if (std::exchange(is_seeded_, true)) return;
   random_ = std::random_device()() % 99999 + 1;
-  SayOnStandardError(absl::StrCat("emulated streams are late with seed ", random_));
+  PrintLineToStderr(absl::StrCat("emulated streams are late with seed ", random_));
 }
 
 void Machine::SetLate(bool late, uint64_t seed) {

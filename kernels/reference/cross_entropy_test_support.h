@@ -116,7 +116,7 @@ TYPED_TEST_P(CrossEntropyTest, MatchesTheReferenceAtEverySizeAndRepeatsItsBits) 
 }
 
 // Rows start at and off every vector boundary.
-TYPED_TEST_P(CrossEntropyTest, HasTheSameBitsWhateverLiesBetweenRows) {
+TYPED_TEST_P(CrossEntropyTest, HasSameBitsForAnyPaddingBetweenRows) {
   for (const int64_t vocab : {1, 33, 1023, 50257}) {
     const auto logits = RandomFloats(4 * vocab, 1, 10.0f);
     const std::vector<int32_t> targets = {static_cast<int32_t>(vocab - 1), kNoTarget, 0, 0};
@@ -158,7 +158,7 @@ TYPED_TEST_P(CrossEntropyTest, FindsTheLargestLogitWhereverItIs) {
 
 TYPED_TEST_P(CrossEntropyTest, PassesOnWhatIsNotANumber) { this->ExpectPassesOnNan(1.0f); }
 
-TYPED_TEST_P(CrossEntropyTest, OfEqualLogitsOnlyTheFirstIsCorrect) {
+TYPED_TEST_P(CrossEntropyTest, CountsOnlyFirstOfEqualLogitsAsCorrect) {
   for (const auto& [target, correct] : {std::pair(2, 0), std::pair(1, 1), std::pair(0, 0)}) {
     const auto r = this->RunKernels(4, {1.0f, 2.0f, 2.0f, 0.0f}, {target});
     EXPECT_EQ(r.correct[0], correct) << target;
@@ -170,10 +170,10 @@ TYPED_TEST_P(CrossEntropyTest, OfEqualLogitsOnlyTheFirstIsCorrect) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(CrossEntropyTest, MatchesTheReferenceAtEverySizeAndRepeatsItsBits,
-                            HasTheSameBitsWhateverLiesBetweenRows, FollowsTheObjective,
+                            HasSameBitsForAnyPaddingBetweenRows, FollowsTheObjective,
                             SurvivesLogitsThatOverflowTheExponential,
                             FindsTheLargestLogitWhereverItIs, PassesOnWhatIsNotANumber,
-                            OfEqualLogitsOnlyTheFirstIsCorrect);
+                            CountsOnlyFirstOfEqualLogitsAsCorrect);
 
 // REQUIRES: T = float.
 template <typename Of>

@@ -71,9 +71,9 @@ absl::Status ParseSetting(absl::string_view word, LaunchHost& host) {
   if (parts.size() != 2) return Wrong(absl::StrCat("unknown word ", Shown(word), "; ", kForm));
   const auto& [key, value] = std::pair(parts[0], parts[1]);
   if (key == "slots") {
-    if (absl::SimpleAtoi(value, &host.slots) && host.slots >= 1 && host.slots <= kMostSlots)
+    if (absl::SimpleAtoi(value, &host.slots) && host.slots >= 1 && host.slots <= kMaxSlots)
       return absl::OkStatus();
-    return Wrong(absl::StrCat("slots=", Shown(value), " is not a number from 1 to ", kMostSlots));
+    return Wrong(absl::StrCat("slots=", Shown(value), " is not a number from 1 to ", kMaxSlots));
   }
   if (key != "role" && key != "interface")
     return Wrong(absl::StrCat("unknown setting ", Shown(key), "; ", kForm));

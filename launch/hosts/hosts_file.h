@@ -15,7 +15,7 @@
 
 namespace tug {
 
-inline constexpr uint32_t kMostSlots = 1024;  // per host: bounds the cost of a typo
+inline constexpr uint32_t kMaxSlots = 1024;  // per host: bounds the cost of a typo
 
 // A line of a hosts file.
 struct LaunchHost {

@@ -20,13 +20,13 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr size_t kMostConfigMapBytes = 1000000;  // Kubernetes' limit is 1 MiB including keys
-constexpr size_t kMostNameBytes = 40;            // pod names are longer; their limit is 63
+constexpr size_t kMaxConfigMapBytes = 1000000;  // Kubernetes' limit is 1 MiB including keys
+constexpr size_t kMaxJobNameBytes = 40;         // pod names are longer; their limit is 63
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr double kMemoryMargin = 1.25;  // over the formulas: allocator, libraries, page tables
 constexpr uint64_t kSharedMemoryBytes = uint64_t{1} << 30;  // for NCCL, between GPUs of a worker
 constexpr int kGraceSeconds = 300;  // for a checkpoint, or for handing over a server's segments
-constexpr int kMostRestarts = 100;
+constexpr int kMaxRestarts = 100;
 constexpr char kJobFolder[] = "/job";
 constexpr char kJobFileName[] = "job.textproto";
 constexpr char kRuns[] = "/runs";
@@ -44,7 +44,7 @@ std::string LastPart(std::string path) {
 std::string NameOf(const std::string& text) {
   std::string name;
   for (const char c : text) name += absl::ascii_isalnum(c) ? absl::ascii_tolower(c) : '-';
-  name = name.substr(0, kMostNameBytes);
+  name = name.substr(0, kMaxJobNameBytes);
   const auto hyphen = [](const std::string& s) { return s.find_first_not_of('-'); };
   if (hyphen(name) == std::string::npos) return "job";
   name.erase(0, hyphen(name));
@@ -196,7 +196,7 @@ class Rendering {
                                   {"timeoutSeconds", 20},
                                   {"failureThreshold", 4}};
     OrderedJson object = Object("batch/v1", "Job", Named("coordinator"), "coordinator");
-    object["spec"] = {{"backoffLimit", kMostRestarts},
+    object["spec"] = {{"backoffLimit", kMaxRestarts},
                       {"template", Pod("coordinator", {std::move(container)}, "OnFailure")}};
     return object;
   }
@@ -231,7 +231,7 @@ class Rendering {
     object["spec"] = {{"completionMode", "Indexed"},
                       {"completions", count},
                       {"parallelism", count},
-                      {"backoffLimit", kMostRestarts},
+                      {"backoffLimit", kMaxRestarts},
                       {"template", Pod("worker", std::move(containers), "OnFailure")}};
     return object;
   }
@@ -383,14 +383,14 @@ absl::StatusOr<std::vector<YamlDocument>> RenderKubernetes(const KubernetesJob& 
                                                            const KubernetesOptions& options) {
   KubernetesOptions filled = options;
   if (filled.name.empty()) filled.name = NameOf(job.config.name());
-  RETURN_IF_ERROR(CheckName("--name", filled.name, kMostNameBytes));
-  constexpr size_t kMostBytes = 63;
+  RETURN_IF_ERROR(CheckName("--name", filled.name, kMaxJobNameBytes));
+  constexpr size_t kByteLimit = 63;
   if (!filled.name_space.empty()) {
-    RETURN_IF_ERROR(CheckName("--namespace", filled.name_space, kMostBytes));
+    RETURN_IF_ERROR(CheckName("--namespace", filled.name_space, kByteLimit));
   }
   const auto claim = [&](const char* option, std::string& name, const char* end) -> absl::Status {
     if (name.empty()) name = absl::StrCat(filled.name, end);
-    return CheckName(option, name, kMostBytes);
+    return CheckName(option, name, kByteLimit);
   };
   RETURN_IF_ERROR(claim("--run-claim", filled.run_claim, "-runs"));
   RETURN_IF_ERROR(claim("--text-claim", filled.text_claim, "-text"));
@@ -402,10 +402,10 @@ absl::StatusOr<std::vector<YamlDocument>> RenderKubernetes(const KubernetesJob& 
     return absl::InvalidArgumentError(absl::StrCat(
         job.file_name, " is not UTF-8, and cannot be sent to Kubernetes: re-encode it"));
   }
-  if (job.text.size() > kMostConfigMapBytes) {
+  if (job.text.size() > kMaxConfigMapBytes) {
     return absl::InvalidArgumentError(absl::StrCat(job.file_name, " has ", job.text.size(),
                                                    " bytes: a ConfigMap holds at most ",
-                                                   kMostConfigMapBytes));
+                                                   kMaxConfigMapBytes));
   }
   return Rendering(job, filled).Documents();
 }

@@ -10,8 +10,8 @@
 namespace tug {
 namespace {
 
-constexpr uint32_t kMostNodes = 65536;
-constexpr uint32_t kMostTasks = 65536;  // per node
+constexpr uint32_t kMaxNodes = 65536;
+constexpr uint32_t kMaxTasks = 65536;  // per node
 
 // Parses a number from 1 to `most`.
 bool ReadCount(absl::string_view text, uint32_t most, uint32_t& count) {
@@ -29,10 +29,10 @@ absl::StatusOr<std::vector<uint32_t>> ParseTasksPerNode(const std::string& text)
     bool good = true;
     if (repeat != absl::string_view::npos) {
       absl::string_view inside = item.substr(repeat + 2);
-      good = absl::ConsumeSuffix(&inside, ")") && ReadCount(inside, kMostNodes, times);
+      good = absl::ConsumeSuffix(&inside, ")") && ReadCount(inside, kMaxNodes, times);
       item = item.substr(0, repeat);
     }
-    good = good && ReadCount(item, kMostTasks, count) && tasks.size() + times <= kMostNodes;
+    good = good && ReadCount(item, kMaxTasks, count) && tasks.size() + times <= kMaxNodes;
     if (!good) {
       return absl::InvalidArgumentError(
           "SLURM_TASKS_PER_NODE is not in Slurm's format, such as 2(x3),1: run `tug launch "

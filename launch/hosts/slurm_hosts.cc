@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<ReadyHost>> PrepareNodes(const std::vector<LaunchHost
   return ready;
 }
 
-absl::StatusOr<std::string> TellNode() {
+absl::StatusOr<std::string> DescribeNode() {
   const Environment environment = ReadEnvironment();
   const std::string node = ValueOf(environment, "SLURMD_NODENAME");
   const std::string launcher = ValueOf(environment, "SLURM_LAUNCH_NODE_IPADDR");

@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<ReadyHost>> PrepareNodes(const std::vector<LaunchHost
 
 // Output of `tug attend --tell` on a node: "tug-node NAME\tADDRESS\tVERSION". Errors: not started
 // by srun.
-absl::StatusOr<std::string> TellNode();
+absl::StatusOr<std::string> DescribeNode();
 
 }  // namespace tug
 

@@ -111,7 +111,7 @@ class Preparation {
       ASSIGN_OR_RETURN(archive, PackFiles(files, folder_));
     }
     std::error_code ignored;
-    SayOnStandardError(
+    PrintLineToStderr(
         absl::StrFormat("copying tug (%.0f MB) to %d of %d hosts",
                         static_cast<double>(std::filesystem::file_size(archive, ignored)) / 1e6,
                         to.size(), hosts_.size()));

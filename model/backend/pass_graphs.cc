@@ -16,11 +16,11 @@ using kernels::cuda::Event;
 using kernels::cuda::Graph;
 
 // Smaller graphs save nothing.
-constexpr size_t kLeastOperations = 2;
+constexpr size_t kMinOperations = 2;
 // Consecutive times the GPU must keep up before a graph is made.
 constexpr int kTimesKeptUp = 2;
 // Keys of a model with dropout are new in every step.
-constexpr size_t kMostKnown = 1024;
+constexpr size_t kMaxKnownPasses = 1024;
 
 absl::Status QueueOne(const CollectedPass::Operation& operation) {
   const absl::Status status = operation.queue();
@@ -36,7 +36,7 @@ absl::Status QueueAll(const CollectedPass& pass) {
 }  // namespace
 
 absl::Status PassGraphs::Queue(const CollectedPass& pass) {
-  if (use_ == GraphUse::kNever || pass.operations().size() < kLeastOperations) {
+  if (use_ == GraphUse::kNever || pass.operations().size() < kMinOperations) {
     return QueueAll(pass);
   }
   Known& known = KnownOf(pass.key());
@@ -51,9 +51,9 @@ absl::Status PassGraphs::Queue(const CollectedPass& pass) {
 PassGraphs::Known& PassGraphs::KnownOf(const std::string& key) {
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  if (known_.size() == kMostKnown) {
+  if (known_.size() == kMaxKnownPasses) {
     std::erase_if(known_, [](const auto& entry) { return !entry.second.graph.has_value(); });
-    if (known_.size() == kMostKnown) known_.clear();
+    if (known_.size() == kMaxKnownPasses) known_.clear();
   }
   return known_[key];
 }

@@ -117,7 +117,7 @@ TEST_F(PassGraphsCuda, OtherArgumentsAreAnotherPass) {
 }
 
 // On a real GPU it is unknown which is faster, so only the result is checked.
-TEST_F(PassGraphsCuda, WhereTheHostIsSlowerThereAreGraphs) {
+TEST_F(PassGraphsCuda, UsesGraphsWhereTheHostIsSlower) {
   Make(GraphUse::kWhereLaunchesDominate);
   for (int i = 0; i < 6; ++i) Queue(Doublings(2));
   EXPECT_EQ(Result(), 1 << 12);
@@ -129,7 +129,7 @@ TEST_F(PassGraphsCuda, WhereTheHostIsSlowerThereAreGraphs) {
 }
 
 #if TUG_CUDA_EMULATED
-TEST_F(PassGraphsCuda, WhereTheGpuIsSlowerThereAreNone) {
+TEST_F(PassGraphsCuda, UsesNoGraphsWhereTheGpuIsSlower) {
   const kernels::emulation::LateStreams latest(/*seed=*/0);
   Make(GraphUse::kWhereLaunchesDominate);
   for (int i = 0; i < 6; ++i) Queue(Doublings(2));
@@ -164,7 +164,7 @@ TEST_F(PassGraphsCuda, ThereAreNoneBeforeTheGpuHasWaitedTwiceRunning) {
 }
 #endif
 
-TEST_F(PassGraphsCuda, WhatCannotBeCapturedIsQueuedAsEver) {
+TEST_F(PassGraphsCuda, QueuesPassThatCannotBeCapturedWithoutGraph) {
   Make(GraphUse::kAlways);
   CollectedPass pass = Doublings(2);
   pass.Add("memory", [] { return DeviceBuffer::Create(4).status(); });

@@ -212,7 +212,7 @@ TYPED_TEST(BackendCuda, OutlivesItsDeviceAndItsMemory) {
   EXPECT_TRUE(this->backend_->Synchronize().ok());
 }
 
-TYPED_TEST(BackendCuda, WhatWaitsForItDoesSoByAnEventOnItsStream) {
+TYPED_TEST(BackendCuda, WaitsForItByAnEventOnItsStream) {
   const auto memory = this->backend_->Allocate(1 << 20, "an array");
   const auto event = kernels::cuda::Event::Create();
   ASSERT_TRUE(memory.ok() && event.ok());

@@ -173,7 +173,7 @@ TEST_P(ModelGraphsCuda, WeightsInOtherMemory) {
 
 // Rebinds the weights of one block, the tied one if there is one: to the head they are only
 // arguments of products. Then rebinds gradients.
-TEST_P(ModelGraphsCuda, OneBlockInOtherMemory) {
+TEST_P(ModelGraphsCuda, RebindsWeightsAndGradientOfOneBlock) {
   const MicroBatch batch = cpu_->Batch();
   for (int i = 0; i < 2; ++i) Train(batch);
   std::vector<DeviceBuffer> memory;

@@ -447,7 +447,7 @@ TEST_F(MultiGpuModelCuda, AnErrorOfOneGpuIsTheModels) {
 
 // As a worker's thread that never used a GPU does when it rolls back to a checkpoint: on another
 // device, CUDA would allocate memory there.
-TEST_F(MultiGpuModelCuda, WhoeverEndsAModelUsesItsGpu) {
+TEST_F(MultiGpuModelCuda, ModelEndsOnItsOwnGpuFromAnyThread) {
   for (const bool destroyed : {false, true}) {
     ModelRig rig(Options(ModelConfig::DECODER, /*tied=*/true));
     auto made = NewMultiGpuModel({1}, {.model = rig.options()});

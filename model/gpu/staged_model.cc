@@ -34,7 +34,7 @@ using kernels::cuda::Stream;
 
 constexpr size_t kPageBytes = 4096;
 // Below this size, registering costs more than faster copies gain.
-constexpr size_t kLeastPinnedBytes = size_t{64} << 10;
+constexpr size_t kMinPinnedBytes = size_t{64} << 10;
 
 std::string Mebibytes(uint64_t bytes) {
   return absl::StrCat((bytes + (1 << 20) - 1) >> 20, " MiB");
@@ -416,7 +416,7 @@ void StagedModel::CollectSpans() {
 // Registration covers whole pages; a piece of the heap would share its pages with other data.
 std::shared_ptr<void> StagedModel::Pin(std::span<std::byte> host) {
   const bool at_page = reinterpret_cast<uintptr_t>(host.data()) % kPageBytes == 0;
-  if (!at_page || host.size() < kLeastPinnedBytes) return nullptr;
+  if (!at_page || host.size() < kMinPinnedBytes) return nullptr;
   auto registered = kernels::cuda::RegisteredMemory::Create(host.data(), host.size());
   if (!registered.ok()) {
     if (!std::exchange(told_of_slow_copies_, true)) {

@@ -17,25 +17,25 @@ namespace {
 // 1,123, 1,154 with 64 against 1,165, 1,073, 1,085 with 128.
 constexpr int64_t kLogitsBytes = int64_t{128} << 20;
 constexpr int64_t kChunkStep = 32;  // rows; suits the products
-constexpr int64_t kLeastChunk = 64;
+constexpr int64_t kMinChunk = 64;
 
 // For the gradients of R rows of logits, the head's products take 6 R V C FLOPs, and its FP32
 // gradient is read and written once, 8 V C bytes. A GPU does about 250 bf16 FLOPs per byte moved
 // (H100: 800e12 and 3.35e12 per second), so the traffic costs 8 * 250 / (6 R) of the products'
 // time: 2% for this many rows. In FP32 products take over ten times as long, so one chunk suffices.
-constexpr int64_t kMostGradientRows = 16384;
+constexpr int64_t kMaxGradientRows = 16384;
 
 }  // namespace
 
 int64_t HeadChunkRows(int64_t symbols) {
   const int64_t rows = kLogitsBytes / (static_cast<int64_t>(sizeof(float)) * symbols);
-  return std::max(rows / kChunkStep * kChunkStep, kLeastChunk);
+  return std::max(rows / kChunkStep * kChunkStep, kMinChunk);
 }
 
 int64_t HeadGradientRows(int64_t symbols, int64_t gradient_bytes) {
   const int64_t chunk = HeadChunkRows(symbols);
   const int64_t rows = gradient_bytes / (static_cast<int64_t>(sizeof(kernels::Bf16)) * symbols);
-  return std::max(std::min(rows, kMostGradientRows) / chunk, int64_t{1}) * chunk;
+  return std::max(std::min(rows, kMaxGradientRows) / chunk, int64_t{1}) * chunk;
 }
 
 int64_t HeadColumns(const ModelShape& shape) {

@@ -64,7 +64,7 @@ TEST_F(ReplayModelTest, APassTakesTheTimeOfTheProfile) {
   EXPECT_EQ(slept_.size(), 6u);
 }
 
-TEST_F(ReplayModelTest, WhatSleepsOvershootDoesNotAddUp) {
+TEST_F(ReplayModelTest, SleepOvershootDoesNotAddUp) {
   overshoot_ = absl::Milliseconds(1);
   Pass();
   EXPECT_EQ(now_ - absl::UnixEpoch(), absl::Milliseconds(3 * 10 + 3 * 20 + 1));

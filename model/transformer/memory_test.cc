@@ -385,7 +385,7 @@ TEST(DeviceMemory, IsWeightsCopiesGradientsAndActivations) {
 }
 
 // Each of several GPUs holds every block, cut into one equal part per GPU.
-TEST(DeviceMemory, OfOneOfSeveralGpusIsCutIntoParts) {
+TEST(DeviceMemory, MemoryOfOneOfSeveralGpusIsSplitIntoParts) {
   EXPECT_EQ(DevicePartBytes(0, 3), 0u);
   EXPECT_EQ(DevicePartBytes(1, 3), 256u);
   EXPECT_EQ(DevicePartBytes(768, 3), 256u);

@@ -49,7 +49,7 @@ using Case = std::tuple<ModelConfig::Family, ModelConfig::NormPlace, ModelConfig
 
 class ModelGradient : public testing::TestWithParam<Case> {};
 
-TEST_P(ModelGradient, OfEveryTensorIsTheSlopeOfTheLoss) {
+TEST_P(ModelGradient, GradientOfEveryTensorIsSlopeOfLoss) {
   const auto [family, norm, activation, dropout, tied] = GetParam();
   ModelOptions options = SmallModel(family, dropout);
   options.config.set_norm(norm);

@@ -27,12 +27,12 @@ constexpr Unit kDecimal[] = {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}
 constexpr Unit kBinary[] = {
     {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}};
 constexpr Unit kTime[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}};
-constexpr double kLeastOfTera = 10;
+constexpr double kMinTeraCount = 10;
 // Figures of a column share a unit up to this ratio of the largest to the smallest.
 constexpr double kOneUnit = 1e5;
 
 const Unit& UnitOf(double bytes, std::span<const Unit> units) {
-  if (bytes >= kLeastOfTera * units[0].size) return units[0];
+  if (bytes >= kMinTeraCount * units[0].size) return units[0];
   for (const Unit& unit : units.subspan(1)) {
     if (bytes >= unit.size) return unit;
   }

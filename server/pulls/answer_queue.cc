@@ -20,9 +20,9 @@ AnswerQueue::Worker* AnswerQueue::Find(PeerId worker) const {
 
 bool AnswerQueue::Admit(PeerId worker) {
   if (workers_.contains(worker)) return true;
-  if (workers_.size() >= options_.most_workers) {  // idle workers make room
+  if (workers_.size() >= options_.max_workers) {  // idle workers make room
     std::erase_if(workers_, [](const auto& other) { return other.second->idle(); });
-    if (workers_.size() >= options_.most_workers) return false;
+    if (workers_.size() >= options_.max_workers) return false;
   }
   workers_.emplace(worker, std::make_unique<Worker>(options_));
   return true;

@@ -20,7 +20,7 @@
 // slow but not lost (its link needs longer than comm.resend_ms for the credit), 2. sends it again:
 // the counted bytes stay within the credit, but up to twice as many are on the wire.
 //
-// Bounds: `most_workers` workers; per worker, one waiting or outstanding pull for each segment that
+// Bounds: `max_workers` workers; per worker, one waiting or outstanding pull for each segment that
 // a partition begins with. Allocates only beyond previous peaks.
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class AnswerQueue {
   struct Options {
     CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
     uint64_t credit_bytes = 0;  // per worker at this lane; a larger answer goes alone
-    size_t most_workers = 0;
+    size_t max_workers = 0;
     absl::Duration lost_after;
   };
   // A pull to answer now. `number` is never 0.

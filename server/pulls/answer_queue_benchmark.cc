@@ -21,7 +21,7 @@ void PassThrough(benchmark::State& state) {
   const auto waiting = static_cast<uint32_t>(state.range(0));
   const auto blocks = static_cast<uint32_t>(state.range(1));
   AnswerQueue queue({.credit_bytes = kOutstanding * kAnswerBytes,
-                     .most_workers = 1,
+                     .max_workers = 1,
                      .lost_after = absl::Seconds(10)});
   queue.Admit(kWorker);
   const absl::Time now = absl::UnixEpoch();

@@ -15,7 +15,7 @@ constexpr PeerId kWorker = WorkerPeer(7);
 constexpr absl::Duration kLostAfter = absl::Seconds(10);
 
 AnswerQueue::Options Options(uint64_t credit_bytes) {
-  return {.credit_bytes = credit_bytes, .most_workers = 4, .lost_after = kLostAfter};
+  return {.credit_bytes = credit_bytes, .max_workers = 4, .lost_after = kLostAfter};
 }
 
 WaitingPull Pull(uint32_t block, uint32_t first, uint64_t version = 1, PeerId worker = kWorker) {

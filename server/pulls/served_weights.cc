@@ -8,7 +8,7 @@ namespace tug {
 ServedWeights::Worker& ServedWeights::WorkerOf(PeerId worker) {
   const auto found = workers_.find(worker);
   if (found != workers_.end()) return *found->second;
-  if (workers_.size() >= options_.most_workers) {
+  if (workers_.size() >= options_.max_workers) {
     workers_.erase(std::min_element(
         workers_.begin(), workers_.end(),
         [](const auto& a, const auto& b) { return a.second->served < b.second->served; }));

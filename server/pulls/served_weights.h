@@ -35,7 +35,7 @@ class ServedWeights {
  public:
   struct Options {
     bool keep_weights = false;
-    size_t most_workers = 0;  // the worker served longest ago makes room
+    size_t max_workers = 0;  // the worker served longest ago makes room
   };
   // REQUIRES: `table` outlives it.
   ServedWeights(Options options, const SegmentTable& table) : options_(options), table_(table) {}

@@ -100,7 +100,7 @@ void WeightCache::OnTick(absl::Time now) {
 
 // ---- answers ----
 
-void WeightCache::SayReceived(const WireHeader& weights) {
+void WeightCache::ReportReceived(const WireHeader& weights) {
   if (weights.ack_id == 0) return;  // the answer holds no credit
   WireHeader header;
   header.kind = MessageKind::kWeightsReceived;
@@ -113,7 +113,7 @@ void WeightCache::SayReceived(const WireHeader& weights) {
 
 bool WeightCache::OnWeights(const Message& message) {
   const WireHeader& header = message.header;
-  SayReceived(header);
+  ReportReceived(header);
   if (FindAsked(header) == nullptr) return false;
   const uint32_t first = table_.id(header.block, header.first_segment);
   if (message.payload.size_bytes() !=
@@ -142,7 +142,7 @@ void WeightCache::Take(Entry& entry, const Lease& payload) {
   entry.payload = std::move(kept.lease);
   entry.held = true;
   held_bytes_ += payload.size_bytes();
-  most_held_bytes_ = std::max(most_held_bytes_, held_bytes_);
+  peak_held_bytes_ = std::max(peak_held_bytes_, held_bytes_);
 }
 
 bool WeightCache::IsAskedOf(const Entry& entry, const WireHeader& refused) const {
@@ -172,7 +172,7 @@ void WeightCache::OnRefused(const WireHeader& header, absl::Time now) {
 void WeightCache::OnFenced(const WireHeader& header, absl::Time now) {
   if (header.job != options_.job) return;
   if (header.kind == MessageKind::kWeights && header.timeline == options_.timeline) {
-    return SayReceived(header);
+    return ReportReceived(header);
   }
   if (header.kind != MessageKind::kRefused || header.block >= entries_.size()) return;
   for (Entry& entry : entries_[header.block]) {

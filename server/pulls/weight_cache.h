@@ -93,7 +93,7 @@ class WeightCache {
   void SetView(uint32_t view);
 
   // Peak bytes of cached payloads.
-  uint64_t most_held_bytes() const { return most_held_bytes_; }
+  uint64_t peak_held_bytes() const { return peak_held_bytes_; }
 
  private:
   struct Entry {
@@ -115,7 +115,7 @@ class WeightCache {
   // Whether `refused` may refuse this request: same segments and codec, sent by the owner.
   bool IsAskedOf(const Entry& entry, const WireHeader& refused) const;
   void AskSoon(Entry& entry, absl::Time now) const;
-  void SayReceived(const WireHeader& weights);
+  void ReportReceived(const WireHeader& weights);
   // Removes the entries that these weights replace.
   void MakeRoomFor(const WireHeader& weights);
   void Take(Entry& entry, const Lease& payload);
@@ -127,7 +127,7 @@ class WeightCache {
   SendBuffers buffers_;
   std::vector<std::vector<Entry>> entries_;  // by block
   uint64_t held_bytes_ = 0;
-  uint64_t most_held_bytes_ = 0;
+  uint64_t peak_held_bytes_ = 0;
 };
 
 }  // namespace tug

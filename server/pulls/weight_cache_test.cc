@@ -135,7 +135,7 @@ TEST_F(WeightCacheTest, AsksAgainUntilThereIsAnAnswerAndTakesItOnce) {
   sent_.clear();
   cache_.OnTick(now_ += absl::Seconds(5));
   EXPECT_TRUE(sent_.empty());
-  EXPECT_EQ(cache_.most_held_bytes(), 2 * kSegment * sizeof(float));
+  EXPECT_EQ(cache_.peak_held_bytes(), 2 * kSegment * sizeof(float));
 }
 
 TEST_F(WeightCacheTest, ReturnsTheCreditOfEveryAnswer) {
@@ -164,14 +164,14 @@ TEST_F(WeightCacheTest, ReturnsTheCreditOfEveryAnswer) {
 TEST_F(WeightCacheTest, ForgetsWhatIsOlderOfTheSameSegments) {
   Bring(3, 0, 2);
   Bring(3, 2, 1);
-  EXPECT_EQ(cache_.most_held_bytes(), 3 * kSegment * sizeof(float));
+  EXPECT_EQ(cache_.peak_held_bytes(), 3 * kSegment * sizeof(float));
   const std::optional<Lease> read = cache_.Find(Pull(3));
   Bring(4, 0, 2);
   EXPECT_FALSE(Has(3, 0, 2));
   EXPECT_TRUE(Has(4, 0, 2));
   EXPECT_TRUE(Has(3, 2, 1)) << "of another segment";
   EXPECT_THAT(read->bytes(), Each(std::byte{3})) << "who reads it goes on";
-  EXPECT_EQ(cache_.most_held_bytes(), 3 * kSegment * sizeof(float)) << "one version of each";
+  EXPECT_EQ(cache_.peak_held_bytes(), 3 * kSegment * sizeof(float)) << "one version of each";
 }
 
 TEST_F(WeightCacheTest, ForgetsWhatIsOlderHoweverItWasCut) {
@@ -187,7 +187,7 @@ TEST_F(WeightCacheTest, ForgetsWhatIsOlderHoweverItWasCut) {
 TEST_F(WeightCacheTest, HasOnePayloadOfASegmentHoweverOftenItIsCutAnew) {
   const std::pair<uint32_t, uint32_t> cuts[] = {{0, 1}, {1, 1}, {2, 1}, {0, 2}, {1, 2}, {0, 3}};
   for (const auto& [first, count] : cuts) Bring(3, first, count);
-  EXPECT_EQ(cache_.most_held_bytes(), 3 * kSegment * sizeof(float));
+  EXPECT_EQ(cache_.peak_held_bytes(), 3 * kSegment * sizeof(float));
   EXPECT_TRUE(Has(3, 0, 3));
   const std::optional<Lease> read = cache_.Find(Pull(3, 0, 3));
   Bring(3, 1, 1);
@@ -196,7 +196,7 @@ TEST_F(WeightCacheTest, HasOnePayloadOfASegmentHoweverOftenItIsCutAnew) {
   EXPECT_THAT(read->bytes(), Each(std::byte{3})) << "who reads it goes on";
   Bring(2, 0, 3);  // the previous version, which arrives later
   for (const auto& [first, count] : cuts) Bring(2, first, count);
-  EXPECT_EQ(cache_.most_held_bytes(), 4 * kSegment * sizeof(float)) << "of both versions";
+  EXPECT_EQ(cache_.peak_held_bytes(), 4 * kSegment * sizeof(float)) << "of both versions";
 }
 
 TEST_F(WeightCacheTest, WaitsForAnOlderVersionAlthoughANewerOneHasCome) {
@@ -306,7 +306,7 @@ TEST_F(WeightCacheTest, ANewViewForgetsAll) {
   EXPECT_TRUE(sent_.empty());
   Bring(3);
   EXPECT_TRUE(Has(3));
-  EXPECT_EQ(cache_.most_held_bytes(), 2 * kSegment * sizeof(float));
+  EXPECT_EQ(cache_.peak_held_bytes(), 2 * kSegment * sizeof(float));
 }
 
 class Int8WeightCacheTest : public WeightCacheTest {
@@ -317,7 +317,7 @@ class Int8WeightCacheTest : public WeightCacheTest {
 TEST_F(Int8WeightCacheTest, KeepsWeightsAsTheyCome) {
   Bring(3);
   EXPECT_TRUE(Has(3));
-  EXPECT_EQ(cache_.most_held_bytes(), 2 * WeightsBytes(Codec::kInt8, kSegment));
+  EXPECT_EQ(cache_.peak_held_bytes(), 2 * WeightsBytes(Codec::kInt8, kSegment));
 }
 
 TEST_F(Int8WeightCacheTest, UsesTheBuffersOfTheVersionBefore) {

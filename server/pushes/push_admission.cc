@@ -116,7 +116,7 @@ bool PushAdmission::Admits(const PushKey& key, bool own) {
 
 void PushAdmission::Defer(const PushKey& key, bool own) {
   Forget(key);
-  if (deferred_count_ >= options_.most_deferred) return;
+  if (deferred_count_ >= options_.max_deferred) return;
   deferred_[table_.id(key.block, key.first_segment)].push_back({.key = key, .own = own});
   ++deferred_count_;
 }

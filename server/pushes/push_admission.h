@@ -73,8 +73,8 @@ class PushAdmission {
   struct Options {
     uint64_t parking_bytes = 0;
     uint64_t start_clock = 0;
-    size_t most_deferred = 0;  // limit; senders resend pushes beyond it
-    uint32_t spare = 0;        // pushes that an update may omit
+    size_t max_deferred = 0;  // limit; senders resend pushes beyond it
+    uint32_t spare = 0;       // pushes that an update may omit
     // Whether to request deferred pushes that are no longer needed, too, once: their senders wait
     // for an answer if a closed clock does not mean that the push was committed.
     bool ask_for_closed = false;

@@ -30,7 +30,7 @@ class PushAdmissionTest : public testing::Test {
     }
     admission_.emplace(
         PushAdmission::Options{
-            .parking_bytes = kBytes, .most_deferred = 100, .repeat_after = absl::Seconds(1)},
+            .parking_bytes = kBytes, .max_deferred = 100, .repeat_after = absl::Seconds(1)},
         *table_, states_, std::vector<uint32_t>{0, 1, 2});
   }
 
@@ -211,7 +211,7 @@ class WaitingWorkers {
       states_.push_back(std::make_unique<SegmentState>(0, virtual_workers_, kElements, pool_));
     }
     admission_.emplace(PushAdmission::Options{.parking_bytes = parking_bytes_,
-                                              .most_deferred = 1000,
+                                              .max_deferred = 1000,
                                               .repeat_after = absl::Seconds(1)},
                        *table_, states_, owned);
     made_.assign(virtual_workers_, 0);

@@ -69,7 +69,7 @@ void CopyStore::Forget() {
   for (const uint32_t id : copied_) Forget(id);
 }
 
-void CopyStore::TakeFrom(CopyStore& before, uint32_t segment) {
+void CopyStore::InheritFrom(CopyStore& before, uint32_t segment) {
   if (!before.has(segment)) return Forget(segment);
   copies_[segment] = std::move(before.copies_[segment]);
   copies_[segment]->follows = false;

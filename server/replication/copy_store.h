@@ -66,7 +66,7 @@ class CopyStore {
   void Forget();
   void Forget(uint32_t segment) { copies_[segment]->version = kNoVersion; }
   // Moves the replica out of `before`; without one there, it has no state.
-  void TakeFrom(CopyStore& before, uint32_t segment);
+  void InheritFrom(CopyStore& before, uint32_t segment);
   // Copies state that the lane already has.
   void Set(uint32_t segment, const HeldSegment& held);
   // None: no state yet.

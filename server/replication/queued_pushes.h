@@ -25,12 +25,12 @@ class QueuedPushes {
     uint32_t waits = 0;  // segments whose queue contains it
   };
 
-  // `most_bytes`: limit on payloads in the lane's own memory; a single push may exceed it.
-  QueuedPushes(uint32_t segments, uint64_t most_bytes)
-      : at_segment_(segments), most_bytes_(most_bytes) {}
+  // `max_size_bytes`: limit on payloads in the lane's own memory; a single push may exceed it.
+  QueuedPushes(uint32_t segments, uint64_t max_size_bytes)
+      : at_segment_(segments), max_size_bytes_(max_size_bytes) {}
 
   bool HasRoom(uint64_t bytes) const {
-    return held_bytes_ == 0 || held_bytes_ + bytes <= most_bytes_;
+    return held_bytes_ == 0 || held_bytes_ + bytes <= max_size_bytes_;
   }
   uint64_t held_bytes() const { return held_bytes_; }
   // The virtual worker's push that is queued or in flight at the segment; null: none.
@@ -80,7 +80,7 @@ class QueuedPushes {
   std::vector<Push> pushes_;
   std::vector<uint32_t> free_;
   std::vector<std::deque<uint32_t>> at_segment_;  // indices of pushes_
-  const uint64_t most_bytes_;
+  const uint64_t max_size_bytes_;
   uint64_t held_bytes_ = 0;
 };
 

@@ -84,7 +84,7 @@ TEST(LaneMemory, NamesTheFolderItCannotOffloadTo) {
   EXPECT_THAT(std::string(missing.message()), ::testing::HasSubstr("/no/such/folder"));
 }
 
-TEST(LaneMemory, WhatTheDiskHasNoRoomForIsRefusedBeforeItIsTouched) {
+TEST(LaneMemory, RefusesOffloadBeyondDiskSpaceBeforeWriting) {
   const std::string folder = Folder("full");
   const auto memory = LaneMemory::Create();
   const absl::Status full = memory->Offload(folder, uint64_t{1} << 50);

@@ -29,8 +29,8 @@ struct SegmentState {
   SumTree sum;            // SSP, ASP: of one push, while it is applied
   // SSP and ASP only.
   std::optional<VectorClock> next = std::nullopt;
-  bool least_rose = false;  // by the current push
-  bool final = false;       // all pushes that can come are applied
+  bool min_rose = false;  // by the current push
+  bool final = false;     // all pushes that can come are applied
   // BACKUP only.
   std::optional<AppliedClocks> applied = std::nullopt;
 };

@@ -46,17 +46,17 @@ TEST_F(ShadowTest, TakesTheLargestChangesAndTheFrameBringsThem) {
   const std::vector<float> before = Wave(0), weights = Wave(1);
   const std::vector<float> after = Make(maker, 3, weights, before);
   EXPECT_EQ(Different(after, before), kElements / 10);
-  float least_taken = std::numeric_limits<float>::infinity(), most_left = 0;
+  float min_taken = std::numeric_limits<float>::infinity(), max_left = 0;
   for (size_t i = 0; i < kElements; ++i) {
     const float change = std::abs(weights[i] - before[i]);
     if (after[i] == before[i]) {
-      most_left = std::max(most_left, change);
+      max_left = std::max(max_left, change);
     } else {
-      least_taken = std::min(least_taken, change);
+      min_taken = std::min(min_taken, change);
       EXPECT_EQ(after[i], before[i] + (weights[i] - before[i]));
     }
   }
-  EXPECT_GE(least_taken, most_left);
+  EXPECT_GE(min_taken, max_left);
   std::span<const std::byte> bytes = Changes();
   std::vector<float> at_worker = before;
   const std::optional<Frame> frame = TakeFrame(kElements, bytes);

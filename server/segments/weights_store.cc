@@ -126,14 +126,14 @@ WeightsStore::Run* WeightsStore::FindRun(uint32_t first_segment, const Run& exte
   return run.begin == extent.begin && run.end == extent.end ? &run : nullptr;
 }
 
-bool WeightsStore::TakeUp(std::span<const HeldSegment> held, WeightsStore* before) {
+bool WeightsStore::RecoverState(std::span<const HeldSegment> held, WeightsStore* before) {
   TUG_CHECK_EQ(held.size(), owned_.size());
   size_t first = 0;
   for (Run& run : runs_) {
     Run* const same = before == nullptr ? nullptr : before->FindRun(owned_[first], run);
     if (same != nullptr) {
       run = std::move(*same);
-    } else if (!TakeUpRun(run, first, held.subspan(first, run.segments))) {
+    } else if (!RecoverRun(run, first, held.subspan(first, run.segments))) {
       return false;
     }
     first += run.segments;
@@ -141,7 +141,7 @@ bool WeightsStore::TakeUp(std::span<const HeldSegment> held, WeightsStore* befor
   return true;
 }
 
-bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment> held) {
+bool WeightsStore::RecoverRun(Run& run, size_t first, std::span<const HeldSegment> held) {
   const size_t size_bytes = run.elements() * sizeof(float);
   const std::shared_ptr<AlignedBuffer> unused = run.weights.at[options_.start_version % 2];
   uint64_t oldest = held[0].version;

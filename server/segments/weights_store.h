@@ -79,7 +79,7 @@ class WeightsStore {
   // `owned`, in that order. Runs that `before` has too are moved from it instead of copied;
   // `before` null: there is none. False if versions of a run are too far apart, or a newer segment
   // lacks its previous version: no lane can have left them so.
-  bool TakeUp(std::span<const HeldSegment> held, WeightsStore* before);
+  bool RecoverState(std::span<const HeldSegment> held, WeightsStore* before);
   // State of a segment at its version, which the caller knows.
   HeldSegment Held(uint32_t segment, uint64_t version) const;
 
@@ -173,7 +173,7 @@ class WeightsStore {
   // The run that begins with this segment and has this extent; null: none.
   Run* FindRun(uint32_t first_segment, const Run& extent);
   // Fills one run. `held`: the segments from owned_[first] on.
-  bool TakeUpRun(Run& run, size_t first, std::span<const HeldSegment> held);
+  bool RecoverRun(Run& run, size_t first, std::span<const HeldSegment> held);
   // Copies a segment into the run's buffers; `has_previous`: also its version before.
   void PutSegment(Run& run, uint32_t id, const HeldSegment& segment, bool has_previous);
   // The copy to write `version` to. The first segment of a run at that version reuses the buffer of

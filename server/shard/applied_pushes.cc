@@ -87,14 +87,14 @@ void AppliedPushes::OnPush(Message message) {
   if (fate == Fate::kRepeat) {
     ++context_.counters.repeats;
     const uint64_t version = own_.state(context_.FirstId(header)).version;
-    return context_.SayCommitted(key, version);
+    return context_.SendCommitted(key, version);
   }
   if (queued_.has_value() && AnswerIfQueued(key)) return;
   const absl::Cleanup release = [this] { push_.Release(); };
   if (!Take(std::move(message))) return;
   const ServedWeights* const served = pulls_.served();
   const bool exact =
-      served == nullptr || header.version == kWhateverVersion ||
+      served == nullptr || header.version == kAnyWeightsVersion ||
       served->IsExact(header.sender, header.clock, context_.FirstId(header), header.segment_count);
   queued_.has_value() ? Queue(exact) : Apply(exact);
 }
@@ -121,15 +121,15 @@ void AppliedPushes::Apply(bool exact) {
   }
   // Release the payload first: kCommitted promises that the lane no longer reads it.
   push_.Release();
-  SayCommitted(header);
+  SendCommitted(header);
   for (const uint32_t id : open_segments_) AnswerAfter(id, header.virtual_worker);
   early_.TakeWanted(
       header.block, context_.now, [this](const PushKey& other) { return IsEarly(other); }, wanted_);
 }
 
-void AppliedPushes::SayCommitted(const WireHeader& push) {
+void AppliedPushes::SendCommitted(const WireHeader& push) {
   const uint64_t oldest = own_.OldestVersion(context_.FirstId(push), push.segment_count);
-  context_.SayCommitted(KeyOf(push), oldest);
+  context_.SendCommitted(KeyOf(push), oldest);
 }
 
 void AppliedPushes::AskForDeferred() {
@@ -206,10 +206,10 @@ void AppliedPushes::ApplyTo(uint32_t segment, const WireHeader& push, bool exact
   const uint64_t staleness = state.version - of;
   own_.MakeVersion(segment, update, push.virtual_worker, push.clock);
   state.sum.Clear();
-  state.least_rose = state.next->Advance(push.virtual_worker);
+  state.min_rose = state.next->Advance(push.virtual_worker);
   ++context_.counters.updates;
   CountStaleness(context_.counters.staleness, staleness);
-  if (push.version == kWhateverVersion) {
+  if (push.version == kAnyWeightsVersion) {
     record_flags |= OrderRecord::kUntouched;
   } else if (push.version > of) {
     exact = false;
@@ -238,7 +238,7 @@ void AppliedPushes::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {
   // Pulls wait for the slowest virtual worker, or for pushes of their own sender. Near the end,
   // when finished virtual workers no longer count, any push may be the one.
   const bool all =
-      std::exchange(own_.state(segment).least_rose, false) || !context_.final_clocks.empty();
+      std::exchange(own_.state(segment).min_rose, false) || !context_.final_clocks.empty();
   pulls_.LookAgain(segment, [&](const WireHeader& pull) {
     return all || pull.want == Want::kExact ||
            (virtual_worker >= pull.virtual_worker &&
@@ -295,7 +295,7 @@ void AppliedPushes::ApplyOffered(uint32_t segment, const SegmentUpdate& update,
 void AppliedPushes::AfterOffered(uint32_t segment) {
   const WireHeader header = queued_->Front(segment).payload.header();
   // Release the payload first: kCommitted promises that the lane no longer reads it.
-  if (queued_->Pop(segment)) SayCommitted(header);
+  if (queued_->Pop(segment)) SendCommitted(header);
   AnswerAfter(segment, header.virtual_worker);
   // Room is free now for pushes of any block that were deferred for lack of it.
   const auto wait = [this](const PushKey& other) { return IsEarly(other) || !queued_->HasRoom(0); };

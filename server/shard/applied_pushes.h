@@ -8,9 +8,9 @@
 //      earlier push is a repeat: kCommitted. A later one is early: kDeferred, then kPushWanted in
 //      its turn (early_pushes.h). So each push is applied once, in its virtual worker's order.
 //   2. Update each segment at once. Staleness = updates since the weights version that the push
-//      names (kWhateverVersion: 0); it scales the step (staleness.h). The optimizer makes the next
-//      version. A gradient that is not finite, before or after delay compensation, makes a version
-//      with unchanged weights. Workers have already clipped it.
+//      names (kAnyWeightsVersion: 0); it scales the step (staleness.h). The optimizer makes the
+//      next version. A gradient that is not finite, before or after delay compensation, makes a
+//      version with unchanged weights. Workers have already clipped it.
 //   3. kCommitted; then pulls waiting for this clock are answered with the newest weights.
 //
 // Pushes to a replicated segment with an update in flight queue up (queued_pushes.h); staleness is
@@ -39,7 +39,7 @@ class AppliedPushes final : public PushHandler {
   void EnterView() override { early_.Clear(); }
   void SetLive() override;
   void SetFinal() override;
-  bool TakeUp(std::span<const HeldSegment>) override { return true; }
+  bool RecoverState(std::span<const HeldSegment>) override { return true; }
 
   SegmentUpdate NextUpdate(uint32_t segment, uint32_t& record_flags) override;
   void NameUpdate(uint32_t segment, WireHeader& header) const override;
@@ -60,7 +60,7 @@ class AppliedPushes final : public PushHandler {
   bool IsBeyondEnd(const WireHeader& push) const;
   void Defer(const PushKey& key);
   void Apply(bool exact);
-  void SayCommitted(const WireHeader& push);
+  void SendCommitted(const WireHeader& push);
   // Makes the push's part the segment's sum.
   void AddAlone(uint32_t segment, const PushPayload& push);
   // Version of the segment's weights that the gradient was computed with.

@@ -98,12 +98,12 @@ void NormExchange::EnterView() {
   asked_at_ = context_.now;
 }
 
-bool NormExchange::TakeUp(const OwnSegments& own, std::span<const HeldSegment> held) {
+bool NormExchange::RecoverState(const OwnSegments& own, std::span<const HeldSegment> held) {
   std::vector<NormLedger::OwnSegment> norms;
   for (size_t i = 0; i < held.size(); ++i) {
     norms.push_back({own.ids()[i], held[i].version, held[i].norm});
   }
-  return ledger_.TakeUp(norms, context_.options.start_version);
+  return ledger_.RecoverState(norms, context_.options.start_version);
 }
 
 }  // namespace tug

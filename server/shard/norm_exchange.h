@@ -35,8 +35,8 @@ class NormExchange {
   // Lanes enter a view one by one, and refuse each other's messages meanwhile. The later one of two
   // resends what the other may have missed, and requests the rest.
   void EnterView();
-  // See NormLedger::TakeUp. `held`: the segments of `own`.
-  bool TakeUp(const OwnSegments& own, std::span<const HeldSegment> held);
+  // See NormLedger::RecoverState. `held`: the segments of `own`.
+  bool RecoverState(const OwnSegments& own, std::span<const HeldSegment> held);
 
   // Ends the clock of a complete scope.
   struct Closed {

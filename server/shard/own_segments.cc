@@ -141,7 +141,7 @@ void OwnSegments::Start() {
   if (!std::exchange(started_, true)) weights_.Start();
 }
 
-bool OwnSegments::TakeUp(std::span<const HeldSegment> held, OwnSegments* before) {
+bool OwnSegments::RecoverState(std::span<const HeldSegment> held, OwnSegments* before) {
   started_ = true;
   for (size_t i = 0; i < ids_.size(); ++i) {
     SegmentState& one = state(ids_[i]);
@@ -149,7 +149,7 @@ bool OwnSegments::TakeUp(std::span<const HeldSegment> held, OwnSegments* before)
     one.norm = held[i].norm;
     if (own_clocks_) one.next->Set(held[i].clocks);
   }
-  return weights_.TakeUp(held, before == nullptr ? nullptr : &before->weights_);
+  return weights_.RecoverState(held, before == nullptr ? nullptr : &before->weights_);
 }
 
 HeldSegment OwnSegments::Held(uint32_t segment) const {

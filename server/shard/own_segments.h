@@ -58,7 +58,7 @@ class OwnSegments {
   // Replaces SetClocks and Start: inherits `held`, the state of each of ids() in that order, from
   // `before` or from replicas. `before` null: there is no previous shard. False if the segments are
   // inconsistent.
-  bool TakeUp(std::span<const HeldSegment> held, OwnSegments* before);
+  bool RecoverState(std::span<const HeldSegment> held, OwnSegments* before);
   HeldSegment Held(uint32_t segment) const;
 
   // Makes version + 1. `virtual_worker`, `clock`: of the push that does, for traces.

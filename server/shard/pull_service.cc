@@ -16,7 +16,7 @@ AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) 
   return {.scheduler = options.scheduler,
           .credit_bytes = options.pull_credit_bytes / lanes,
           // One virtual worker per worker at least; twice, as for MostOpen.
-          .most_workers =
+          .max_workers =
               size_t{2} * options.virtual_workers + (options.cached_lanes.has_value() ? lanes : 0),
           .lost_after = options.resend_after};
 }
@@ -49,7 +49,7 @@ PullService::PullService(ShardContext& context, OwnSegments& own)
   if (own.own_clocks() && (compensates || context.sinks.record)) {
     served_.emplace(ServedWeights::Options{.keep_weights = compensates,
                                            // One per worker at least.
-                                           .most_workers = options.virtual_workers},
+                                           .max_workers = options.virtual_workers},
                     context.table);
   }
 }
@@ -238,7 +238,7 @@ void PullService::SendAnswers(PeerId worker) {
   while (const std::optional<AnswerQueue::Turn> turn = answers_.Next(worker, context_.now)) {
     if (!Answer(turn->pull, turn->number)) answers_.Received(worker, turn->number);
   }
-  context_.counters.most_answer_bytes = answers_.most_outstanding_bytes();
+  context_.counters.peak_answer_bytes = answers_.most_outstanding_bytes();
 }
 
 void PullService::SendFreed() {

@@ -63,8 +63,8 @@ class PullService {
   // Bytes of answers: sent and not acknowledged; not sent for lack of credit.
   uint64_t outstanding_bytes() const { return answers_.outstanding_bytes(); }
   uint64_t waiting_bytes() const { return answers_.waiting_bytes(); }
-  // WeightCache::most_held_bytes.
-  uint64_t most_cached_bytes() const { return cache_.has_value() ? cache_->most_held_bytes() : 0; }
+  // WeightCache::peak_held_bytes.
+  uint64_t peak_cached_bytes() const { return cache_.has_value() ? cache_->peak_held_bytes() : 0; }
 
  private:
   bool IsPull(const Message& message) const;

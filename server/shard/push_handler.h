@@ -46,7 +46,7 @@ class PushHandler : public CopiedUpdates {
   // The coordinator has set the end of the job (ShardContext::final_version, final_clocks).
   virtual void SetFinal() = 0;
   // OwnSegments has inherited `held`. False if the segments are inconsistent.
-  virtual bool TakeUp(std::span<const HeldSegment> held) = 0;
+  virtual bool RecoverState(std::span<const HeldSegment> held) = 0;
 
   virtual ShardActivity activity() const = 0;
   virtual LaneReduction* reduction() { return nullptr; }

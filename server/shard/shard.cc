@@ -194,9 +194,9 @@ void Shard::SnapshotStart() {
   for (const uint32_t id : own_.ids()) own_.Snapshot(id, context_.options.start_version);
 }
 
-uint64_t Shard::most_held_bytes() const {
+uint64_t Shard::peak_held_bytes() const {
   const LaneReduction* const reduces = pushes_->reduction();
-  return own_.pool().most_bytes() + (reduces != nullptr ? reduces->buffer_bytes() : 0);
+  return own_.pool().max_size_bytes() + (reduces != nullptr ? reduces->buffer_bytes() : 0);
 }
 
 // ---- initial state ----
@@ -227,7 +227,7 @@ std::optional<HeldSegment> Shard::Held(uint32_t segment) const {
 }
 
 // Moves the state of segments whose role stays the same; copies the rest.
-absl::Status Shard::TakeSegments(Shard* before) {
+absl::Status Shard::InheritSegments(Shard* before) {
   std::vector<HeldSegment> held;
   for (const uint32_t id : own_.ids()) {
     const std::optional<HeldSegment> had = before == nullptr ? std::nullopt : before->Held(id);
@@ -246,10 +246,11 @@ absl::Status Shard::TakeSegments(Shard* before) {
     } else if (before->own_.has(id)) {
       copies.Set(id, before->own_.Held(id));
     } else {
-      copies.TakeFrom(before->copies_.store(), id);
+      copies.InheritFrom(before->copies_.store(), id);
     }
   }
-  if (!own_.TakeUp(held, before == nullptr ? nullptr : &before->own_) || !pushes_->TakeUp(held)) {
+  if (!own_.RecoverState(held, before == nullptr ? nullptr : &before->own_) ||
+      !pushes_->RecoverState(held)) {
     return absl::FailedPreconditionError(
         absl::StrCat("lane ", context_.options.lane,
                      " was assigned segments with inconsistent states; resume from the last "
@@ -258,7 +259,7 @@ absl::Status Shard::TakeSegments(Shard* before) {
   return absl::OkStatus();
 }
 
-absl::Status Shard::TakeFrom(Shard* before, absl::Time now) {
+absl::Status Shard::InheritFrom(Shard* before, absl::Time now) {
   TUG_CHECK(!own_.started());
   if (SyncModeOf(context_.options.sync.policy()).skips_steps) {
     return absl::FailedPreconditionError(
@@ -269,9 +270,9 @@ absl::Status Shard::TakeFrom(Shard* before, absl::Time now) {
   }
   context_.now = now;
   if (before != nullptr) before->own_.Start();
-  if (const absl::Status taken = TakeSegments(before); !taken.ok()) return taken;
+  if (const absl::Status taken = InheritSegments(before); !taken.ok()) return taken;
   if (before != nullptr) {
-    context_.TakeFrom(before->context_);
+    context_.InheritFrom(before->context_);
     start_snapshot_ = before->start_snapshot_;
   }
   for (const uint32_t id : own_.ids()) {

@@ -19,7 +19,7 @@
 // Replicas (sync.replicas; placement changes): an update is sent to a segment's replicas and
 // applied here once all in-sync ones have it, so commits and answers wait for them.
 //
-// A shard lives for one placement (View.placement). The next shard inherits its state (TakeFrom)
+// A shard lives for one placement (View.placement). The next shard inherits its state (InheritFrom)
 // without open sums and pushes; workers resend what was not committed.
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class Shard {
   // Owned and replicated segments, ascending.
   const std::vector<uint32_t>& held() const { return held_; }
   // State of a held segment, to be set to the start version before the first message, except after
-  // TakeFrom.
+  // InheritFrom.
   std::span<float> weights(uint32_t segment);
   std::span<float> m(uint32_t segment);  // empty if the optimizer keeps none
   std::span<float> v(uint32_t segment);
@@ -74,7 +74,7 @@ class Shard {
   // owners fill its replicas. Exchanges norms and replica versions with other lanes, so connect to
   // them first. Errors: FAILED_PRECONDITION (the lane was assigned a segment of which it has no
   // replica, or an inconsistent one; sync.policy BACKUP): the lane must fail.
-  absl::Status TakeFrom(Shard* before, absl::Time now);
+  absl::Status InheritFrom(Shard* before, absl::Time now);
 
   // Releases the payload before it sends kCommitted.
   void OnMessage(Message message, absl::Time now);
@@ -124,9 +124,9 @@ class Shard {
   // while exempt pushes arrive, (log2(virtual workers) + 2) partitions.
   uint64_t held_bytes() const { return own_.pool().total_bytes(); }
   // Peak of held_bytes() plus the buffers of the reduction among lanes.
-  uint64_t most_held_bytes() const;
-  // WeightCache::most_held_bytes.
-  uint64_t most_cached_bytes() const { return pulls_.most_cached_bytes(); }
+  uint64_t peak_held_bytes() const;
+  // WeightCache::peak_held_bytes.
+  uint64_t peak_cached_bytes() const { return pulls_.peak_cached_bytes(); }
 
  private:
   bool Fenced(const Message& message);
@@ -136,7 +136,7 @@ class Shard {
   void Settle();
   void EnterView(uint32_t view);
   void SetLive(const LiveSet& live);
-  absl::Status TakeSegments(Shard* before);
+  absl::Status InheritSegments(Shard* before);
 
   ShardContext context_;
   const std::vector<uint32_t> held_;

@@ -12,7 +12,7 @@ namespace tug {
 
 // Current activity of a lane, sampled between two messages, for monitoring.
 struct ShardActivity {
-  static constexpr size_t kMostLate = 64;
+  static constexpr size_t kMaxLate = 64;
 
   enum class Doing {
     kResting,   // no push of the oldest clock has arrived, no pull waits
@@ -25,14 +25,14 @@ struct ShardActivity {
   // first. SSP, ASP: the block of a waiting pull.
   uint32_t block = 0;
   uint64_t clock = 0;
-  // Virtual workers whose push is missing, ascending; at most the first kMostLate.
+  // Virtual workers whose push is missing, ascending; at most the first kMaxLate.
   std::vector<uint32_t> late = {};
 
   // Sets kWaiting for the live virtual workers with `is_late(virtual worker)`.
   template <typename IsLate>
   void SetWaiting(const LiveSet& live, IsLate is_late) {
     doing = Doing::kWaiting;
-    for (uint32_t vw = 0; vw < live.size() && late.size() < kMostLate; ++vw) {
+    for (uint32_t vw = 0; vw < live.size() && late.size() < kMaxLate; ++vw) {
       if (live.has(vw) && is_late(vw)) late.push_back(vw);
     }
   }

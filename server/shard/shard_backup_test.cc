@@ -88,7 +88,7 @@ class ClippedBackupTest : public BackupShardTest {
 };
 
 // The other lane's sum of the block contains other pushes.
-TEST_F(ClippedBackupTest, ClipsMeansWhateverPushesASegmentHas) {
+TEST_F(ClippedBackupTest, ClipsMeansOverPushesPresentInEachSegment) {
   for (const uint32_t vw : {0u, 1u, 2u}) PushMean(0, vw, 0, 3.0f);
   ASSERT_EQ(Count(MessageKind::kNorms), 1u);
   for (const Outgoing& message : sent_) {

@@ -83,7 +83,7 @@ TEST_F(ShardCacheTest, AsksTheOwnerOnceAndAnswersAllWorkersOfItsHost) {
   Deliver(CachedPull(1, kWorker));  // before the backward pass
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeights);
-  EXPECT_EQ(shard_.most_cached_bytes(), kSegment * sizeof(float));
+  EXPECT_EQ(shard_.peak_cached_bytes(), kSegment * sizeof(float));
   EXPECT_EQ(shard_.counters().malformed, 0u);
 }
 
@@ -93,7 +93,7 @@ TEST_F(ShardCacheTest, WithoutSharedMemoryAnswersHoldTheWorkersCredit) {
   const std::vector<Outgoing> answers = SentTo(kWorker, MessageKind::kWeights);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_NE(answers[0].header.ack_id, 0u);
-  EXPECT_EQ(shard_.counters().most_answer_bytes, kSegment * sizeof(float));
+  EXPECT_EQ(shard_.counters().peak_answer_bytes, kSegment * sizeof(float));
 }
 
 TEST_F(ShardCacheTest, AnswersWhoWantsAnotherVersionWhenThatHasCome) {

@@ -170,7 +170,7 @@ TEST_F(ChangesShardTest, AnotherLaneGoesOnWithTheSameBits) {
               .notice = [](const ShardNotice& n) { ADD_FAILURE() << n.text; }});
   std::vector<float> expected = Whole(1);
   expected.resize(kSegment);
-  ASSERT_TRUE(next.TakeFrom(&shard_, now_).ok());
+  ASSERT_TRUE(next.InheritFrom(&shard_, now_).ok());
   sent.clear();
   WireHeader pull = Header(MessageKind::kPull, 0);
   pull.view = 5;

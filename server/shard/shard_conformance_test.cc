@@ -41,7 +41,7 @@ class Cluster {
  public:
   Cluster(SyncConfig::Policy policy, uint32_t seed)
       : mode_(SyncModeOf(policy)),
-        bound_(policy == SyncConfig::SSP ? kStaleness : kMostLead),
+        bound_(policy == SyncConfig::SSP ? kStaleness : kMaxLead),
         random_(seed),
         table_(Table()),
         shard_(Options(policy, seed), table_,
@@ -58,13 +58,13 @@ class Cluster {
       ASSERT_FALSE(testing::Test::HasFailure());
       if (to_lane_.empty()) {
         ASSERT_LT(++idle, 2000u) << "stands still";
-        if (idle > 100) SayEnds();
+        if (idle > 100) AnnounceEnds();
         now_ += absl::Seconds(1);
         shard_.OnTick(now_);
         SendAgain();
         continue;
       }
-      if (random_() % 500 == 0) SayEnds();
+      if (random_() % 500 == 0) AnnounceEnds();
       const size_t at = random_() % to_lane_.size();
       const WireHeader header = to_lane_[at];
       to_lane_.erase(to_lane_.begin() + static_cast<ptrdiff_t>(at));
@@ -72,7 +72,7 @@ class Cluster {
       if (random_() % 8 == 0) to_lane_.push_back(header);  // repeated
       Deliver(header);
     }
-    SayEnds();
+    AnnounceEnds();
     ExpectWeights();
     ExpectClocks();
     EXPECT_EQ(shard_.counters().malformed, 0u);
@@ -120,7 +120,7 @@ class Cluster {
   }
   // The coordinator announces the ends at a random time, at the latest when all wait for a virtual
   // worker that has reached its end.
-  void SayEnds() {
+  void AnnounceEnds() {
     ends_said_ = true;
     shard_.SetFinalClocks(kEnds, kClocks, now_);
   }
@@ -226,11 +226,11 @@ class Cluster {
     }
     if (std::all_of(worker.versions.begin(), worker.versions.end(),
                     [](const auto& version) { return version.has_value(); })) {
-      TakeStep(w);
+      NextStep(w);
     }
   }
 
-  void TakeStep(uint32_t w) {
+  void NextStep(uint32_t w) {
     Worker& worker = workers_[w];
     for (const uint32_t vw : VirtualWorkersOf(w)) {
       for (uint32_t p = 0; p < kPartitions; ++p) {

@@ -57,7 +57,7 @@ void ShardContext::ReplyToPush(MessageKind kind, const PushKey& key) const {
   sinks.send({key.sender, header, Lease()});
 }
 
-void ShardContext::SayCommitted(const PushKey& key, uint64_t version) const {
+void ShardContext::SendCommitted(const PushKey& key, uint64_t version) const {
   WireHeader header = Header(MessageKind::kCommitted);
   SetPush(key, header);
   header.version = version;

@@ -64,7 +64,7 @@ struct ShardContext {
   ShardContext& operator=(const ShardContext&) = delete;
 
   // Inherits the orders and counters of the previous placement's shard.
-  void TakeFrom(const ShardContext& before) {
+  void InheritFrom(const ShardContext& before) {
     live = before.live;
     counters = before.counters;
     final_version = before.final_version;
@@ -88,7 +88,7 @@ struct ShardContext {
   WireHeader SegmentHeader(MessageKind kind, uint32_t segment) const;
   void Reply(MessageKind kind, const WireHeader& to, uint64_t version) const;
   void ReplyToPush(MessageKind kind, const PushKey& key) const;
-  void SayCommitted(const PushKey& key, uint64_t version) const;
+  void SendCommitted(const PushKey& key, uint64_t version) const;
   // Counts an invalid message; the first one is reported to the user.
   void Malformed(const WireHeader& header, const char* why);
 

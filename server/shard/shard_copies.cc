@@ -129,13 +129,13 @@ void ShardCopies::OnTick() {
 }
 
 void ShardCopies::EnterView() {
-  for (const uint32_t id : store_.segments()) SayCopied(id, 0);
+  for (const uint32_t id : store_.segments()) SendCopied(id, 0);
   if (replicates()) replication_->AskAgain(context_.now);
 }
 
 // ---- the replica's side ----
 
-void ShardCopies::SayCopied(uint32_t segment, uint64_t number) {
+void ShardCopies::SendCopied(uint32_t segment, uint64_t number) {
   WireHeader header = context_.SegmentHeader(MessageKind::kCopied, segment);
   header.version = store_.version(segment);
   header.ack_id = number;
@@ -154,10 +154,10 @@ void ShardCopies::OnMessage(const Message& message) {
   }
   if (!store_.has(segment) ||
       header.sender != LanePeer(context_.options.lane_of_segment[segment]) ||
-      !TakeForCopy(segment, message)) {
+      !ApplyToReplica(segment, message)) {
     return context_.Malformed(header, "targets a replica that this lane does not hold");
   }
-  SayCopied(segment, header.ack_id);
+  SendCopied(segment, header.ack_id);
 }
 
 bool ShardCopies::OnCopied(const WireHeader& header, uint32_t segment) {
@@ -166,7 +166,7 @@ bool ShardCopies::OnCopied(const WireHeader& header, uint32_t segment) {
                                 own_.state(segment).version, header.ack_id, context_.now);
 }
 
-bool ShardCopies::TakeForCopy(uint32_t segment, const Message& message) {
+bool ShardCopies::ApplyToReplica(uint32_t segment, const Message& message) {
   const WireHeader& header = message.header;
   const std::span<const std::byte> payload = message.payload.bytes();
   switch (header.kind) {

@@ -78,8 +78,8 @@ class ShardCopies {
   const Lease& UpdatePayload(uint32_t segment, CopiedUpdates& updates);
   void Apply(uint32_t segment, CopiedUpdates& updates);
   bool OnCopied(const WireHeader& header, uint32_t segment);
-  bool TakeForCopy(uint32_t segment, const Message& message);
-  void SayCopied(uint32_t segment, uint64_t number);
+  bool ApplyToReplica(uint32_t segment, const Message& message);
+  void SendCopied(uint32_t segment, uint64_t number);
 
   ShardContext& context_;
   OwnSegments& own_;

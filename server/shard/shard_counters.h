@@ -16,7 +16,7 @@ struct ShardCounters {
   uint64_t deferred = 0;  // pushes not stored: no memory, or early
   // Peak bytes of unacknowledged weights sent to one worker: at most max(the lane's part of the
   // credit, a partition). An answer that was requested again counts once (answer_queue.h).
-  uint64_t most_answer_bytes = 0;
+  uint64_t peak_answer_bytes = 0;
   // Counts each segment: one update of three segments is three.
   uint64_t updates = 0;
   StalenessHistogram staleness = {};  // of updates

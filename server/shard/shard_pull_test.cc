@@ -95,7 +95,7 @@ class CreditShardTest : public ShardTest {
     }
     return answers;
   }
-  void SayReceived(const WireHeader& answer, PeerId worker = kWorker) {
+  void ReportReceived(const WireHeader& answer, PeerId worker = kWorker) {
     WireHeader header = Header(MessageKind::kWeightsReceived, 0, worker);
     header.ack_id = answer.ack_id;
     Deliver(header);
@@ -112,12 +112,12 @@ TEST_F(CreditShardTest, AnswersTheMostUrgentBlockNextAsCreditReturns) {
   ASSERT_EQ(Answers().size(), 2u);
   WireHeader unknown = Answers()[0];
   ++unknown.ack_id;
-  SayReceived(unknown);
+  ReportReceived(unknown);
   EXPECT_EQ(Answers().size(), 2u);
-  SayReceived(Answers()[0]);
+  ReportReceived(Answers()[0]);
   ASSERT_EQ(Answers().size(), 3u);
   EXPECT_EQ(Answers()[2].block, 0u);
-  EXPECT_EQ(shard_.counters().most_answer_bytes, kPartitionBytes);
+  EXPECT_EQ(shard_.counters().peak_answer_bytes, kPartitionBytes);
   EXPECT_EQ(shard_.counters().malformed, 0u);
 }
 
@@ -138,7 +138,7 @@ TEST_F(CreditShardTest, AnswersARepeatedPullAgainAndCountsOneThatWaits) {
   Pull(1, 0);  // the answer was lost: its credit goes to block 0 first
   ASSERT_EQ(Answers().size(), 2u);
   EXPECT_EQ(Answers()[1].block, 0u);
-  SayReceived(Answers()[1]);
+  ReportReceived(Answers()[1]);
   ASSERT_EQ(Answers().size(), 3u);
   EXPECT_EQ(Answers()[2].block, 1u);
 }
@@ -159,7 +159,7 @@ TEST_F(CreditShardTest, GivesBackTheCreditOfAPullThatItCannotAnswerAnyMore) {
   for (uint64_t clock = 0; clock < 2; ++clock) {  // the worker did not wait for these
     for (uint32_t vw : {0u, 1u}) Push(0, vw, clock);
   }
-  SayReceived(Answers()[0]);
+  ReportReceived(Answers()[0]);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
   Pull(1, 0);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kWeights);
@@ -177,7 +177,7 @@ TEST_F(CreditShardTest, AnswersAWorkerThatSharesMemoryAtOnceAndHoldsNoCredit) {
   Pull(0, 0);
   ASSERT_EQ(Answers().size(), 2u);
   for (const WireHeader& answer : Answers()) EXPECT_EQ(answer.ack_id, 0u);
-  EXPECT_EQ(shard_.counters().most_answer_bytes, 0u);
+  EXPECT_EQ(shard_.counters().peak_answer_bytes, 0u);
 }
 
 class Bf16ShardTest : public ShardTest {

@@ -85,7 +85,7 @@ TEST_F(TakeoverTest, TakesAgainTheSnapshotsThatAreDueAndNoOthers) {
   for (const uint64_t clock : {0, 1}) PushBoth(0, 3, clock);
   ASSERT_THAT(snapshots_, ElementsAre(0, 1, 2));
   Shard next = Next(kLane, kLane, kOtherLane);
-  ASSERT_TRUE(next.TakeFrom(&shard_, now_).ok());
+  ASSERT_TRUE(next.InheritFrom(&shard_, now_).ok());
   EXPECT_THAT(next_snapshots_, ElementsAre(0, 1, 2));
   EXPECT_THAT(next_snapshot_versions_, Each(2u));
   EXPECT_EQ(next.version(0), 2u);
@@ -96,7 +96,7 @@ TEST_F(TakeoverTest, DropsSumsAndSaysSo) {
   PushBoth(0, 3, 0);
   Push(0, 1, 1);
   Shard next = Next(kLane, kLane, kOtherLane);
-  ASSERT_TRUE(next.TakeFrom(&shard_, now_).ok());
+  ASSERT_TRUE(next.InheritFrom(&shard_, now_).ok());
   EXPECT_EQ(next.Clocks(), (std::vector<uint64_t>{1, 1}));
   EXPECT_EQ(next.held_bytes(), 0u);
   EXPECT_THAT(next_snapshots_, IsEmpty());
@@ -105,7 +105,7 @@ TEST_F(TakeoverTest, DropsSumsAndSaysSo) {
 TEST_F(TakeoverTest, AsksItsCopiesAndFillsThem) {
   PushBoth(0, 3, 0);
   Shard next = Next(kLane, kLane, kOtherLane);
-  ASSERT_TRUE(next.TakeFrom(&shard_, now_).ok());
+  ASSERT_TRUE(next.InheritFrom(&shard_, now_).ok());
   EXPECT_EQ(std::count_if(next_sent_.begin(), next_sent_.end(),
                           [](const Outgoing& message) {
                             return message.header.kind == MessageKind::kCopyWanted &&
@@ -134,7 +134,7 @@ TEST_F(TakeoverTest, AsksItsCopiesAndFillsThem) {
 TEST_F(TakeoverTest, AnOwnerOfBeforeRefusesNothingNewAndTakesNothingOld) {
   PushBoth(0, 3, 0);
   Shard next = Next(kLane, kOtherLane, kLane);
-  ASSERT_TRUE(next.TakeFrom(&shard_, now_).ok());
+  ASSERT_TRUE(next.InheritFrom(&shard_, now_).ok());
   EXPECT_THAT(next.segments(), IsEmpty());
   EXPECT_THAT(next.held(), ElementsAre(0, 1, 2));
   EXPECT_EQ(next.copy_version(0), 1u);
@@ -156,18 +156,18 @@ TEST_F(TakeoverTest, AnOwnerOfBeforeRefusesNothingNewAndTakesNothingOld) {
 
 TEST_F(TakeoverTest, ALaneThatHasNothingCanCopyAndNotOwn) {
   Shard copies = Next(kLane, kOtherLane, kLane);
-  ASSERT_TRUE(copies.TakeFrom(nullptr, now_).ok());
+  ASSERT_TRUE(copies.InheritFrom(nullptr, now_).ok());
   ASSERT_EQ(next_sent_.size(), 3u);
   EXPECT_EQ(next_sent_[0].header.version, kNoVersion);
   Shard owns = Next(kLane, kLane, kOtherLane);
-  const absl::Status refused = owns.TakeFrom(nullptr, now_);
+  const absl::Status refused = owns.InheritFrom(nullptr, now_);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("was assigned segment 0"));
 }
 
 TEST_F(TakeoverTest, WithBackupWorkersSegmentsStayWhereTheyAre) {
   Shard next = Next(kLane, kLane, kOtherLane, SyncConfig::BACKUP);
-  EXPECT_EQ(next.TakeFrom(&shard_, now_).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(next.InheritFrom(&shard_, now_).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

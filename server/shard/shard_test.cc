@@ -17,7 +17,7 @@
 namespace tug {
 namespace {
 
-TEST_F(ShardTest, ClosesAClockWhenAllVirtualWorkersHavePushedAndAnswersTheWaitingPull) {
+TEST_F(ShardTest, ClosesClockAndAnswersPullOnceAllVirtualWorkersPushed) {
   Push(0, 1, 0);
   EXPECT_EQ(Count(MessageKind::kReceived), 1u);
   Pull(0, 1);
@@ -49,7 +49,7 @@ TEST_F(ShardTest, AcknowledgesARepeatWithoutApplyingIt) {
 }
 
 // The lane already has the push: without an answer its sender would wait forever.
-TEST_F(ShardTest, AnswersAPushThatItKnowsWhateverItsPayload) {
+TEST_F(ShardTest, AnswersRepeatedPushWithAnyPayload) {
   Push(0, 0, 0);
   WireHeader header = PushHeader(0, 0, 0);
   header.codec = Codec::kFrames;

@@ -26,7 +26,7 @@ TEST_F(UpdateShardTest, MakesAVersionOfEveryPushAtOnce) {
   EXPECT_EQ(shard_.counters().staleness[1], 2u);
 }
 
-TEST_F(UpdateShardTest, CommitsARepeatWhateverItsPayload) {
+TEST_F(UpdateShardTest, CommitsRepeatedPushWithAnyPayload) {
   PushMean(0, 1, 0, 0);
   WireHeader header = PushHeader(0, 1, 0);
   header.codec = Codec::kFrames;
@@ -105,9 +105,9 @@ TEST_F(UpdateShardTest, SkipsAnUpdateThatIsNotFiniteAndNamesTheVirtualWorker) {
 }
 
 // A step does not pull rows that it does not use, and pushes zeros for them.
-TEST_F(UpdateShardTest, AGradientOfWhateverWeightsIsOfItsNewestAndExact) {
+TEST_F(UpdateShardTest, GradientForAnyVersionCountsAsExactAndNewest) {
   PushMean(0, 1, 0, 0);
-  PushMean(0, 0, 0, kWhateverVersion, 0.0f);
+  PushMean(0, 0, 0, kAnyWeightsVersion, 0.0f);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
   EXPECT_EQ(shard_.version(0), 2u);
   EXPECT_EQ(records_.back(), (OrderRecord{.segment = 1,
@@ -241,7 +241,7 @@ TEST_F(UpdateShardTest, GoesOnFromTheClocksOfACheckpoint) {
   EXPECT_EQ(records_.back().weights_version, 6u);
 }
 
-TEST_F(UpdateShardTest, OfANewViewRefusesTheOldOneAndDoesNotWaitForTheDead) {
+TEST_F(UpdateShardTest, NewViewRefusesOldPullsAndSkipsLostWorkers) {
   PushMean(0, 0, 0, 0);
   PushMean(0, 0, 1, 1);
   LiveSet live(std::vector<bool>{true, false});
@@ -253,7 +253,7 @@ TEST_F(UpdateShardTest, OfANewViewRefusesTheOldOneAndDoesNotWaitForTheDead) {
   EXPECT_EQ(sent_.back().header.view, 5u);
 }
 
-TEST_F(UpdateShardTest, RecordsAnUpdateAsExactOnlyIfOneAnswerBroughtItsWeightsAtOneVersion) {
+TEST_F(UpdateShardTest, RecordsUpdateAsExactOnlyIfOneReplyHadWeightsAtOneVersion) {
   const auto push = [&](uint32_t vw, uint64_t clock, uint64_t version, uint32_t first,
                         uint32_t segments) {
     WireHeader header = PushHeader(0, vw, clock);

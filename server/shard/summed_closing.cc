@@ -142,7 +142,7 @@ void SummedPushes::ApplyOffered(uint32_t segment, const SegmentUpdate& update, u
   admission_.Changed(segment);
   MaybeSnapshot(segment);
   open_pushes_.Close(segment,
-                     [&](const PushKey& key) { context_.SayCommitted(key, state.version); });
+                     [&](const PushKey& key) { context_.SendCommitted(key, state.version); });
   pulls_.LookAgain(segment);
 }
 

@@ -17,7 +17,7 @@ PushAdmission::Options AdmissionOptions(const ShardContext& context, size_t owne
   const ShardOptions& options = context.options;
   return {.parking_bytes = options.parking_bytes,
           .start_clock = options.start_version,
-          .most_deferred = size_t{2} * options.virtual_workers * owned,
+          .max_deferred = size_t{2} * options.virtual_workers * owned,
           .spare = context.policy->spare(),
           .ask_for_closed = context.policy->spare() > 0,
           .repeat_after = options.resend_after};
@@ -173,7 +173,7 @@ void SummedPushes::AnswerClosed(const PushKey& key, const Fresh& fresh) {
     return context_.ReplyToPush(MessageKind::kDropped, key);
   }
   ++context_.counters.repeats;
-  context_.SayCommitted(key, key.clock + 1);
+  context_.SendCommitted(key, key.clock + 1);
 }
 
 bool SummedPushes::AnswerIfClosed(const PushKey& key) {
@@ -268,12 +268,12 @@ void SummedPushes::SetFinal() {
   for (const uint32_t id : own_.ids()) MaybeSnapshot(id);
 }
 
-bool SummedPushes::TakeUp(std::span<const HeldSegment> held) {
+bool SummedPushes::RecoverState(std::span<const HeldSegment> held) {
   const auto least = std::min_element(
       held.begin(), held.end(),
       [](const HeldSegment& a, const HeldSegment& b) { return a.version < b.version; });
   if (least != held.end()) admission_.StartAt(least->version);
-  return !norms_.has_value() || norms_->TakeUp(own_, held);
+  return !norms_.has_value() || norms_->RecoverState(own_, held);
 }
 
 void SummedPushes::MaybeSnapshot(uint32_t segment) {

@@ -50,7 +50,7 @@ class SummedPushes final : public PushHandler {
   void EnterView() override;
   void SetLive() override;
   void SetFinal() override;
-  bool TakeUp(std::span<const HeldSegment> held) override;
+  bool RecoverState(std::span<const HeldSegment> held) override;
 
   SegmentUpdate NextUpdate(uint32_t segment, uint32_t& record_flags) override;
   void NameUpdate(uint32_t, WireHeader&) const override {}

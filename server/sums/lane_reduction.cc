@@ -129,8 +129,8 @@ void LaneReduction::Start(absl::Time now) {
   while (status_.ok() && places_[order_[next_]].offered) {
     const uint32_t segment = order_[next_];
     Place& place = places_[segment];
-    const bool fits = under_way_.size() < kMostUnderWay &&
-                      under_way_bytes_ + place.bytes.size() <= kMostBytesUnderWay;
+    const bool fits = under_way_.size() < kMaxInFlight &&
+                      under_way_bytes_ + place.bytes.size() <= kMaxBytesInFlight;
     if (!fits && !under_way_.empty()) return;
     const absl::StatusOr<uint64_t> number =
         group_.Start(ScheduleOf(place.bytes.size()), {place.buffer, place.bytes}, type_, now);

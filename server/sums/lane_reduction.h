@@ -10,7 +10,7 @@
 //     peers may read, in the collective's format.
 //  2. All ranks start the same collectives in the same order, whatever order sums become complete
 //     in: at every clock the blocks from last to first, as backward passes do, and a block's
-//     segments in order. A segment offered early waits. At most kMostUnderWay collectives are in
+//     segments in order. A segment offered early waits. At most kMaxInFlight collectives are in
 //     flight.
 //  3. `reduced`: called for finished sums, in any order; the result is in place in FP32, otherwise
 //     widened into separate memory.
@@ -42,8 +42,8 @@ class LaneReduction {
  public:
   // Limits on collectives in flight and on their bytes, except that one is always allowed: ranks
   // that have not started them yet buffer their messages.
-  static constexpr size_t kMostUnderWay = 16;
-  static constexpr uint64_t kMostBytesUnderWay = uint64_t{32} << 20;
+  static constexpr size_t kMaxInFlight = 16;
+  static constexpr uint64_t kMaxBytesInFlight = uint64_t{32} << 20;
 
   struct Options {
     RankGroupOptions group;       // peers are lanes; the group number is the timeline
@@ -60,7 +60,7 @@ class LaneReduction {
     std::function<void(const Reduced&)> reduced;
   };
 
-  // REQUIRES: `table` outlives it; a world of at most kMostTrailerRanks.
+  // REQUIRES: `table` outlives it; a world of at most kMaxTrailerRanks.
   LaneReduction(Options options, const SegmentTable& table, Sinks sinks);
 
   // The local sum of a segment is complete. Returns the memory of its reduced sum: readable from

@@ -168,7 +168,7 @@ class LaneReductionTest : public ::testing::Test {
   std::vector<std::map<uint32_t, Lease>> sums_;        // by rank and segment
 };
 
-TEST_F(LaneReductionTest, SumsWhateverOrderLocalSumsBecomeCompleteIn) {
+TEST_F(LaneReductionTest, SumsForAnyOrderOfLocalSums) {
   for (const auto format :
        {CollectiveConfig::FP32, CollectiveConfig::BF16, CollectiveConfig::FP16}) {
     for (const uint32_t world : {1u, 2u, 3u, 4u}) {

@@ -31,7 +31,7 @@ NormLedger::NormLedger(const SegmentTable& table, std::span<const uint32_t> lane
   }
 }
 
-bool NormLedger::TakeUp(std::span<const OwnSegment> own, uint64_t start_clock) {
+bool NormLedger::RecoverState(std::span<const OwnSegment> own, uint64_t start_clock) {
   for (ScopeState& state : states_) {
     std::vector<OwnSegment> of_scope;
     for (const OwnSegment& segment : own) {

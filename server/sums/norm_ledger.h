@@ -53,7 +53,7 @@ class NormLedger {
   // segments; a segment that is one version ahead already has its entry. `own`: all of them, in
   // order. False if two segments of a scope are further apart: no lane can have left them so. Call
   // before the first AddOwn.
-  bool TakeUp(std::span<const OwnSegment> own, uint64_t start_clock);
+  bool RecoverState(std::span<const OwnSegment> own, uint64_t start_clock);
 
   // Wire value of the scope that a block belongs to.
   uint32_t ScopeOfBlock(uint32_t block) const { return scope_ == Scope::kAll ? kAllBlocks : block; }

@@ -43,7 +43,7 @@ class NormLedgerTest : public testing::Test {
   std::vector<uint32_t> lanes_;
 };
 
-TEST_F(NormLedgerTest, LanesReachTheSameBitsWhateverTheOrder) {
+TEST_F(NormLedgerTest, LanesReachSameBitsForAnyOrder) {
   constexpr uint32_t kAll = NormLedger::kAllBlocks;
   std::vector<NormLedger> ledgers;
   for (uint32_t lane = 0; lane < 3; ++lane) {
@@ -124,7 +124,7 @@ TEST_F(NormLedgerTest, TakesUpSegmentsOfTwoVersions) {
     own.push_back({id, further ? 10u : 9u, {further ? ValueOf(id) : -1.0}});
   }
   ASSERT_GT(own.size(), 2u);
-  ASSERT_TRUE(taken.TakeUp(own, 7));
+  ASSERT_TRUE(taken.RecoverState(own, 7));
   EXPECT_EQ(taken.clock(kAll), 9u);
   EXPECT_FALSE(taken.OwnEntries(kAll, 8).has_value()) << "nobody can lack them";
   for (size_t i = 0; i < own.size(); ++i) {
@@ -147,12 +147,12 @@ TEST_F(NormLedgerTest, SuppliesTheClockBeforeOfWhatItTookUp) {
       if (block == kBlock) expected.push_back({ValueOf(id)});
     }
   }
-  ASSERT_TRUE(ledger.TakeUp(own, 7));
+  ASSERT_TRUE(ledger.RecoverState(own, 7));
   EXPECT_EQ(ledger.clock(kBlock), 9u);
   EXPECT_EQ(ledger.OwnEntries(kBlock, 8), expected);
   EXPECT_FALSE(ledger.OwnEntries(kBlock, 9).has_value());
   own.back().version = 11;
-  EXPECT_FALSE(Ledger(1, NormLedger::Scope::kBlock).TakeUp(own, 7)) << "too far apart";
+  EXPECT_FALSE(Ledger(1, NormLedger::Scope::kBlock).RecoverState(own, 7)) << "too far apart";
 }
 
 }  // namespace

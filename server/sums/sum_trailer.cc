@@ -28,7 +28,7 @@ uint32_t IntegerBits(ElementType type) {
 
 // Bits per digit, so that `world` times the largest digit is at most 2^IntegerBits.
 uint32_t DigitBits(ElementType type, uint32_t world) {
-  TUG_CHECK(world >= 1 && world <= kMostTrailerRanks);
+  TUG_CHECK(world >= 1 && world <= kMaxTrailerRanks);
   const auto world_bits = static_cast<uint32_t>(std::bit_width(world - 1));
   return std::max(1u, IntegerBits(type) - world_bits);
 }
@@ -55,7 +55,7 @@ void WriteTrailer(const SumFacts& facts, ElementType type, uint32_t rank, uint32
     trailer[d] = static_cast<float>(digit);
   }
   if (facts.bad_virtual_worker == SumFacts::kAllFinite) return;
-  TUG_CHECK_LT(facts.bad_virtual_worker, kMostTrailerVirtualWorkers);
+  TUG_CHECK_LT(facts.bad_virtual_worker, kMaxTrailerVirtualWorkers);
   const uint32_t number = facts.bad_virtual_worker + 1;
   trailer[digits + kRankElements * rank] = static_cast<float>(number % kRankDigit);
   trailer[digits + kRankElements * rank + 1] = static_cast<float>(number / kRankDigit);

@@ -27,14 +27,14 @@ struct SumFacts {
   friend bool operator==(const SumFacts&, const SumFacts&) = default;
 };
 
-inline constexpr uint32_t kMostTrailerRanks = 256;
-inline constexpr uint32_t kMostTrailerVirtualWorkers = 65535;
+inline constexpr uint32_t kMaxTrailerRanks = 256;
+inline constexpr uint32_t kMaxTrailerVirtualWorkers = 65535;
 
-// All functions: pure. REQUIRES: 1 <= world <= kMostTrailerRanks.
+// All functions: pure. REQUIRES: 1 <= world <= kMaxTrailerRanks.
 
 // Number of elements of a trailer.
 uint64_t TrailerElements(ElementType type, uint32_t world);
-// REQUIRES: rank < world; a virtual worker, if any, below kMostTrailerVirtualWorkers; `trailer` has
+// REQUIRES: rank < world; a virtual worker, if any, below kMaxTrailerVirtualWorkers; `trailer` has
 // TrailerElements.
 void WriteTrailer(const SumFacts& facts, ElementType type, uint32_t rank, uint32_t world,
                   std::span<float> trailer);

@@ -13,7 +13,7 @@ namespace tug {
 namespace {
 
 // Smaller messages are copied: a part of a message keeps all of it in memory.
-constexpr uint64_t kLeastHeldBytes = 32 << 10;
+constexpr uint64_t kMinHeldBytes = 32 << 10;
 // Elements that stay in the nearest cache between a check and an addition.
 constexpr uint64_t kChunk = 4096;
 
@@ -120,7 +120,7 @@ SumTree::Node SumTree::Arrived(uint32_t first, Contribution contribution) {
   node.message = std::move(contribution.payload);
   const bool fits_buffer = node.frame.encoding.size() <= size_bytes();
   node.held =
-      contribution.writable && (leaves_ == 1 || size_bytes() >= kLeastHeldBytes || !fits_buffer);
+      contribution.writable && (leaves_ == 1 || size_bytes() >= kMinHeldBytes || !fits_buffer);
   if (!node.held) return node;
   if (!node.encoded()) node.sum = const_cast<float*>(node.floats());  // Message::WritableFloats
   pool_->Hold(size_bytes());

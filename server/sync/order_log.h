@@ -45,9 +45,9 @@ struct OrderRecord {
   // The gradient may belong to another version of this segment than recorded: parts of one message
   // had different versions. The rest of the run cannot be recomputed.
   static constexpr uint32_t kInexact = 4;
-  // The gradient is zero whatever the weights of this segment are (kWhateverVersion, proto/wire.h):
-  // `weights_version` is the version before this update, and the step needs no weights to be
-  // computed.
+  // The gradient is zero whatever the weights of this segment are (kAnyWeightsVersion,
+  // proto/wire.h): `weights_version` is the version before this update, and the step needs no
+  // weights to be computed.
   static constexpr uint32_t kUntouched = 8;
 
   uint32_t segment = 0;
@@ -94,11 +94,11 @@ absl::StatusOr<OrderLog> ReadOrderLog(const std::string& path);
 absl::StatusOr<std::vector<OrderLog>> ReadOrderLogs(const std::string& run_dir);
 
 // Writes a log while a lane serves. A background thread writes and syncs; the lane hands over
-// chunks and blocks only while kMostChunks of them are queued.
+// chunks and blocks only while kMaxChunks of them are queued.
 class OrderLogWriter {
  public:
   static constexpr size_t kChunkRecords = 4096;
-  static constexpr size_t kMostChunks = 16;  // 2.5 MiB
+  static constexpr size_t kMaxChunks = 16;  // 2.5 MiB
 
   // Creates the folders and the file, replacing an existing one. Errors: those of FileError.
   static absl::StatusOr<std::unique_ptr<OrderLogWriter>> Create(const std::string& run_dir,

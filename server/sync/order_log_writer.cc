@@ -49,10 +49,10 @@ class OrderLogWriter::File {
     thread_.join();
   }
 
-  // Blocks while kMostChunks are queued.
+  // Blocks while kMaxChunks are queued.
   void Hand(std::vector<OrderRecord> chunk) {
     const auto room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return chunks_.size() < kMostChunks;
+      return chunks_.size() < kMaxChunks;
     };
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&room));

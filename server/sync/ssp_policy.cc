@@ -65,7 +65,7 @@ std::unique_ptr<const SyncPolicy> MakeSspPolicy(const SyncConfig& sync) {
 }
 
 std::unique_ptr<const SyncPolicy> MakeAspPolicy(const SyncConfig&) {
-  return std::make_unique<const SspPolicy>(kMostLead);
+  return std::make_unique<const SspPolicy>(kMaxLead);
 }
 
 }  // namespace tug

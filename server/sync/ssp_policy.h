@@ -17,7 +17,7 @@ namespace tug {
 // clock does not count as slow.
 std::unique_ptr<const SyncPolicy> MakeSspPolicy(const SyncConfig& sync);
 
-// Asynchronous parallel: the same with s = kMostLead, so large that virtual workers do not wait for
+// Asynchronous parallel: the same with s = kMaxLead, so large that virtual workers do not wait for
 // each other. Papers: Recht et al. 2011, "Hogwild!"; Dean et al. 2012, "Large scale distributed
 // deep networks" (Downpour SGD).
 std::unique_ptr<const SyncPolicy> MakeAspPolicy(const SyncConfig& sync);

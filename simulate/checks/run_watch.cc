@@ -10,7 +10,7 @@
 namespace tug {
 namespace {
 
-constexpr size_t kMostViolations = 5;
+constexpr size_t kMaxViolations = 5;
 
 std::string PushText(const WireHeader& push) {
   return absl::StrCat("the push of virtual worker ", push.virtual_worker, " at clock ", push.clock,
@@ -39,7 +39,7 @@ std::vector<uint64_t>& RunWatch::Committed(const LaneState& lane, uint32_t segme
 }
 
 void RunWatch::Violation(const std::string& text) {
-  if (violations_.size() >= kMostViolations) return;
+  if (violations_.size() >= kMaxViolations) return;
   violations_.push_back(
       absl::StrCat("at ", absl::FormatDuration(time_->Now() - absl::UnixEpoch()), ": ", text));
 }

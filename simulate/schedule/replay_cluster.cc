@@ -23,18 +23,18 @@ AnswerQueue::Options AnswerOptions(const JobConfig& job, const ReplayTraffic& tr
   const auto owners = std::unique(lanes.begin(), lanes.end()) - lanes.begin();
   return {.scheduler = job.comm().scheduler(),
           .credit_bytes = job.comm().pull_credit_bytes() / static_cast<uint64_t>(owners),
-          .most_workers = workers,
+          .max_workers = workers,
           .lost_after = absl::InfiniteDuration()};
 }
 
 // Limits of the workers of a kind, and roughly of the connections each way, that are simulated one
 // by one if they do not keep step. Beyond that, as many groups of equal size as these allow.
-constexpr uint32_t kMostGroups = 32;
-constexpr uint32_t kMostConnections = 512;
+constexpr uint32_t kMaxGroups = 32;
+constexpr uint32_t kMaxConnections = 512;
 
 std::vector<WorkerKind> GroupsOf(const ReplayTraffic& traffic, bool keep_step) {
   const uint32_t most =
-      keep_step ? 1 : std::clamp(kMostConnections / traffic.lanes(), 1u, kMostGroups);
+      keep_step ? 1 : std::clamp(kMaxConnections / traffic.lanes(), 1u, kMaxGroups);
   std::vector<WorkerKind> groups;
   for (const WorkerKind& kind : traffic.kinds) {
     const uint32_t of_kind = std::min(most, kind.workers);
@@ -49,15 +49,15 @@ std::vector<WorkerKind> GroupsOf(const ReplayTraffic& traffic, bool keep_step) {
 // Chunks per message, so that it arrives as a stream. A chunk is at least what a TCP segment
 // carries, at most what a host passes to its network card at once.
 constexpr double kChunksOfAMessage = 16;
-constexpr double kLeastChunkBytes = 1448;
-constexpr double kMostChunkBytes = 65536;
+constexpr double kMinChunkBytes = 1448;
+constexpr double kMaxChunkBytes = 65536;
 
 ChunkNetwork::Options NetworkOptions(const SimulatedHosts& hosts, uint64_t largest_payload) {
   return {.link_bytes_per_second = hosts.link_bytes_per_second,
           .queue_seconds = hosts.queue_seconds,
           .unevenness = hosts.unevenness,
           .chunk_bytes = std::clamp(static_cast<double>(largest_payload) / kChunksOfAMessage,
-                                    kLeastChunkBytes, kMostChunkBytes)};
+                                    kMinChunkBytes, kMaxChunkBytes)};
 }
 
 }  // namespace
@@ -297,7 +297,7 @@ void ReplayCluster::Deal(const Message& message) {
 
 // ---- figures ----
 
-uint64_t ReplayCluster::most_push_bytes() const {
+uint64_t ReplayCluster::peak_push_bytes() const {
   uint64_t most = 0;
   for (const auto& worker : workers_) {
     most = std::max(most, worker->pushes.most_outstanding_bytes());
@@ -305,7 +305,7 @@ uint64_t ReplayCluster::most_push_bytes() const {
   return most;
 }
 
-uint64_t ReplayCluster::most_answer_bytes() const {
+uint64_t ReplayCluster::peak_answer_bytes() const {
   uint64_t most = 0;
   for (const Lane& lane : lanes_) most = std::max(most, lane.answers.most_outstanding_bytes());
   return most;

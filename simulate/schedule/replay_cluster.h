@@ -66,8 +66,8 @@ class ReplayCluster {
   uint64_t pushed_bytes() const { return pushed_bytes_; }
   uint64_t pulled_bytes() const { return pulled_bytes_; }
   // Peak bytes of the worker, or lane, that had most.
-  uint64_t most_push_bytes() const;
-  uint64_t most_answer_bytes() const;
+  uint64_t peak_push_bytes() const;
+  uint64_t peak_answer_bytes() const;
 
  private:
   using Ticket = CreditQueue::Ticket;

@@ -276,8 +276,8 @@ TEST(ReplayCluster, SendsEveryByteOnceAndKeepsToTheCredit) {
               kSteps * traffic.kinds[0].virtual_workers * elements * (bf16 ? 2 : 4));
     EXPECT_EQ(cluster.pulled_bytes(), kSteps * elements * sizeof(float));
     const CommConfig& comm = job.comm();
-    EXPECT_LE(cluster.most_push_bytes(), std::max(comm.credit_bytes(), comm.partition_bytes()));
-    EXPECT_LE(cluster.most_answer_bytes(),
+    EXPECT_LE(cluster.peak_push_bytes(), std::max(comm.credit_bytes(), comm.partition_bytes()));
+    EXPECT_LE(cluster.peak_answer_bytes(),
               std::max(comm.pull_credit_bytes() / job.cluster().servers(), comm.partition_bytes()));
   }
 }

@@ -18,7 +18,7 @@ constexpr double kFastestLink = 1e11;
 constexpr int kHalvings = 16;  // of the logarithm of that range: to 0.02%
 
 // Messages of a worker per step that are quick to simulate.
-constexpr uint64_t kMostMessages = 4000;
+constexpr uint64_t kMaxMessages = 4000;
 
 // Messages of a worker per step, both ways.
 uint64_t MessagesOf(const JobConfig& job, const SchedulePoint& point) {
@@ -40,8 +40,7 @@ absl::StatusOr<double> SecondsAt(const JobConfig& job, const SchedulePoint& poin
 
 // The point with the smallest partition, from its own on, that is quick to simulate.
 SchedulePoint Simulated(const JobConfig& job, SchedulePoint point) {
-  while (MessagesOf(job, point) > kMostMessages &&
-         point.partition_bytes < kMaxTunedPartitionBytes) {
+  while (MessagesOf(job, point) > kMaxMessages && point.partition_bytes < kMaxTunedPartitionBytes) {
     point.partition_bytes *= 2;
   }
   point.credit_bytes = std::max(point.credit_bytes, point.partition_bytes);

@@ -96,7 +96,7 @@ TEST_F(MetricsTest, EveryProcessAnswersAndIsListed) {
   Stop();
 }
 
-TEST_F(MetricsTest, NothingListensUnlessItIsAskedFor) {
+TEST_F(MetricsTest, NoMetricsPortIsOpenUnlessRequested) {
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
   EXPECT_FALSE(std::filesystem::exists(Path("run/metrics_address")));
   Stop();

@@ -32,7 +32,7 @@ TEST(CarriedClocks, TheLowestTakesTheStep) {
   EXPECT_EQ(clocks.Order(7, 3), (PullOrder{7, 3, false, 1, 2}));
 }
 
-TEST(CarriedClocks, WhoHasComeToItsEndTakesNoStep) {
+TEST(CarriedClocks, FinishedVirtualWorkerRunsNoStep) {
   CarriedClocks clocks = Clocks(SyncConfig::SSP, {3, 5});
   clocks.SetGate(GateWithEnd({3, 6}));
   EXPECT_EQ(clocks.StepClock(), 5u);

@@ -36,14 +36,14 @@ TEST(DueResiduals, WithoutAnIntervalThereIsTheLastOneOnly) {
   EXPECT_THAT(due.AtClock(0, 1001, 1001), ElementsAre(1001));
 }
 
-TEST(DueResiduals, OfAVirtualWorkerThatCameTheNewestAreDueAgain) {
+TEST(DueResiduals, NewestVersionsOfMovedVirtualWorkerAreDueAgain) {
   DueResiduals due({.interval = 1});
   EXPECT_THAT(due.AtClock(2, 3, 0), ElementsAre(1, 2, 3));
   due.Forget(2);
   EXPECT_THAT(due.AtClock(2, 100, 0), ElementsAre(93, 94, 95, 96, 97, 98, 99, 100));
 }
 
-TEST(DueResiduals, WherePushesAreUpdatesAVirtualWorkerPassesAVersionWithTheWeights) {
+TEST(DueResiduals, AspVirtualWorkerPassesVersionWithItsWeights) {
   DueResiduals due({.interval = 5, .start_version = 10, .mode = SyncModeOf(SyncConfig::ASP)});
   EXPECT_THAT(due.AtClock(0, 100, 0), IsEmpty());
   due.OnWeights(16);
@@ -53,7 +53,7 @@ TEST(DueResiduals, WherePushesAreUpdatesAVirtualWorkerPassesAVersionWithTheWeigh
   EXPECT_THAT(due.AtClock(0, 13, 0), IsEmpty());
 }
 
-TEST(DueResiduals, WherePushesAreUpdatesTheLastVersionIsDueWithTheLastPushAlone) {
+TEST(DueResiduals, AspLastVersionIsDueOnlyWithLastPush) {
   for (const uint64_t final_version : {20, 22}) {
     DueResiduals due({.interval = 5, .mode = SyncModeOf(SyncConfig::ASP)});
     due.OnWeights(17);

@@ -46,7 +46,7 @@ std::string RunUntilBlocked(StepMachine& machine) {
   return log.str();
 }
 
-TEST(StepMachine, RunsMicroBatchesForwardAndBackwardAndPushesEachBlockAsItCompletes) {
+TEST(StepMachine, RunsMicroBatchesAndPushesEachBlockWhenComplete) {
   StepMachine machine(Options());
   EXPECT_EQ(machine.next(), StepMachine::Next::kWaitGate);
   machine.SetGate(false, 0);
@@ -167,7 +167,7 @@ StepMachineOptions OneBlock(SyncConfig::Policy policy, uint32_t virtual_workers)
   return options;
 }
 
-TEST(StepMachine, ThoseWhoseClocksAreBehindCatchUpFirst) {
+TEST(StepMachine, VirtualWorkersBehindCatchUpFirst) {
   StepMachineOptions options = OneBlock(SyncConfig::BSP, 3);
   options.start_clocks = {5, 3, 4};
   StepMachine machine(options);

@@ -257,7 +257,7 @@ class RandomWorker {
   int carries_ = 0;
 };
 
-TEST(StepMachineWindow, ComputesWithWeightsOfItsClockAndKeepsFewWhateverHappens) {
+TEST(StepMachineWindow, ComputesWithWeightsOfItsClockInRandomRuns) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorker(seed).Run();

@@ -23,7 +23,7 @@ TEST(Straggler, SlowsOneVirtualWorkerDown) {
   EXPECT_EQ(straggler.Pause(3, 2), absl::ZeroDuration());
 }
 
-TEST(Straggler, NobodyIsSlowUnlessItIsAskedFor) {
+TEST(Straggler, AddsNoDelayUnlessConfigured) {
   const Straggler straggler(Job(1, 0, 50));
   EXPECT_EQ(straggler.Slowdown(2, absl::Milliseconds(10)), absl::ZeroDuration());
   for (uint64_t clock = 0; clock < 100; ++clock) {

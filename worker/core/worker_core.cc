@@ -65,10 +65,10 @@ WorkerCore::Next WorkerCore::next() const {
 
 // ---- orders ----
 
-absl::Status WorkerCore::TakeOrders() {
+absl::Status WorkerCore::RefreshOrders() {
   RETURN_IF_ERROR(board_.cancelled());
-  const bool changed = board_.TakeOrders(orders_);
-  RETURN_IF_ERROR(TakePlace());
+  const bool changed = board_.RefreshOrders(orders_);
+  RETURN_IF_ERROR(AdoptAssignment());
   if (changed) machine_.SetGate(GateOf(orders_, virtual_workers_));
   Publish({.started = machine_.begun().has_value(),
            .clock = machine_.begun().value_or(0),
@@ -83,7 +83,7 @@ void WorkerCore::Publish(ControlBoard::State state) {
   board_.SetState(state);
 }
 
-absl::Status WorkerCore::TakePlace() {
+absl::Status WorkerCore::AdoptAssignment() {
   if (orders_.view == view_ || !machine_.CanPutBack()) return absl::OkStatus();
   WorkerPlace place = board_.place();
   view_ = orders_.view;

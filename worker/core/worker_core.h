@@ -9,7 +9,7 @@
 // computation, a fake disk and virtual time.
 //
 //   while (true) {
-//     core.TakeOrders();
+//     core.RefreshOrders();
 //     switch (core.next()) {
 //       kAct:          core.Act();
 //       kCompute:      core.BeginCompute(); ...; core.Finish(core.OnComputeDone());
@@ -112,7 +112,7 @@ class WorkerCore {
   // Applies the newest orders and, unless a step in progress has pushed something, the newest
   // assignment; then publishes the state. After a published pause no step begins. Errors: the
   // board's cancel reason.
-  absl::Status TakeOrders();
+  absl::Status RefreshOrders();
   // Carries out one pull or drop.
   absl::Status Act();
   const Compute& compute() const { return machine_.compute(); }
@@ -167,7 +167,7 @@ class WorkerCore {
 
  private:
   StepMachineOptions MachineOptions() const;
-  absl::Status TakePlace();
+  absl::Status AdoptAssignment();
   absl::Status PullFirstWeights();
   void Pull(const PullOrder& order, bool whole);
   // Whether an evaluation at `version` is expected.

@@ -75,7 +75,7 @@ class WorkerCoreTest : public testing::Test {
   void Start(const ControlBoard::Orders& orders) {
     board_.SetOrders(orders);
     core_.emplace(options_, notes_, board_);
-    ASSERT_TRUE(core_->TakeOrders().ok());
+    ASSERT_TRUE(core_->RefreshOrders().ok());
   }
   // Runs one computation once its missing weights have arrived; adds `targets` to its share.
   void Compute(uint64_t targets = 0) {
@@ -89,7 +89,7 @@ class WorkerCoreTest : public testing::Test {
   }
   void Step() {
     for (uint32_t i = 0; i < 2 * kBlocks * core_->virtual_workers().size(); ++i) Compute(3);
-    ASSERT_TRUE(core_->TakeOrders().ok());
+    ASSERT_TRUE(core_->RefreshOrders().ok());
   }
   HeartbeatRequest Beat() const {
     HeartbeatRequest beat;
@@ -108,7 +108,7 @@ TEST_F(WorkerCoreTest, PullsNothingBeforeTheJobGoes) {
   EXPECT_EQ(core_->next(), WorkerCore::Next::kAwaitOrders);
   EXPECT_EQ(notes_.Take(), Lines());
   board_.SetOrders({.go = true});
-  ASSERT_TRUE(core_->TakeOrders().ok());
+  ASSERT_TRUE(core_->RefreshOrders().ok());
   EXPECT_EQ(notes_.Take(), (Lines{"pull 0 for 0 exactly", "pull 1 for 0 exactly"}));
   EXPECT_EQ(core_->next(), WorkerCore::Next::kAwaitWeights);
 }
@@ -145,7 +145,7 @@ TEST_F(WorkerCoreTest, TheNewestScheduleTakesEffectWithAStep) {
   Start({.go = true});
   Compute();
   board_.SetOrders({.go = true, .schedule = {.number = 4}});
-  ASSERT_TRUE(core_->TakeOrders().ok());
+  ASSERT_TRUE(core_->RefreshOrders().ok());
   notes_.Take();
   Compute();
   EXPECT_EQ(notes_.Take(), Lines());
@@ -160,12 +160,12 @@ TEST_F(WorkerCoreTest, TakesItsPlaceWhenNothingOfAStepIsPushed) {
   for (int i = 0; i < 3; ++i) Compute();  // the first gradient has left
   notes_.Take();
   board_.SetPlace(2, {.virtual_workers = {0, 2}, .start_clocks = {1, 0}});
-  ASSERT_TRUE(core_->TakeOrders().ok());
+  ASSERT_TRUE(core_->RefreshOrders().ok());
   EXPECT_EQ(core_->virtual_workers(), (std::vector<uint32_t>{1, 2}));
   EXPECT_FALSE(Beat().pausing());
   for (int i = 0; i < 5; ++i) Compute();
   notes_.Take();
-  ASSERT_TRUE(core_->TakeOrders().ok());
+  ASSERT_TRUE(core_->RefreshOrders().ok());
   EXPECT_EQ(notes_.Take(), (Lines{"take 0", "keep 2"}));
   EXPECT_EQ(core_->view(), 2u);
 }
@@ -182,7 +182,7 @@ TEST_F(WorkerCoreTest, SavesResidualsAsVersionsArePassed) {
 }
 
 // A lane never answers a pull for a step that no virtual worker takes.
-TEST_F(WorkerCoreTest, OneThatJoinsWhenItsStepsAreDonePullsTheLastWeights) {
+TEST_F(WorkerCoreTest, JoiningWorkerWithoutStepsPullsWeightsForEvaluation) {
   options_.config.mutable_sync()->set_policy(SyncConfig::ASP);
   options_.start_clocks = {4, 6};
   options_.eval_micro_batches = [](uint32_t, bool last) { return last ? 1 : 0; };
@@ -190,7 +190,7 @@ TEST_F(WorkerCoreTest, OneThatJoinsWhenItsStepsAreDonePullsTheLastWeights) {
   EXPECT_EQ(notes_.Take(), (Lines{"pull 0 for 6 exactly, whole", "pull 1 for 6 exactly, whole"}));
 }
 
-TEST_F(WorkerCoreTest, OneThatJoinsWhenAllIsDonePullsNothing) {
+TEST_F(WorkerCoreTest, WorkerJoiningFinishedJobPullsNothing) {
   options_.config.mutable_sync()->set_policy(SyncConfig::ASP);
   options_.start_clocks = {4, 6};
   Start({.go = true, .pause = true, .final_version = 5, .final_clocks = {5, 4, 6}});

@@ -8,22 +8,22 @@
 
 namespace tug {
 
-GradientPool::GradientPool(std::span<const size_t> block_bytes, uint32_t most_blocks,
+GradientPool::GradientPool(std::span<const size_t> block_bytes, uint32_t max_blocks,
                            NewBuffer new_buffer)
     : block_bytes_(block_bytes.begin(), block_bytes.end()),
       new_buffer_(std::move(new_buffer)),
-      holds_all_(most_blocks >= block_bytes.size()),
+      holds_all_(max_blocks >= block_bytes.size()),
       slot_of_(block_bytes.size()) {
-  TUG_CHECK(most_blocks >= 1 && !block_bytes.empty());
+  TUG_CHECK(max_blocks >= 1 && !block_bytes.empty());
   std::vector<size_t> sizes = block_bytes_;
   std::sort(sizes.begin(), sizes.end(), std::greater<>());
-  sizes.resize(std::min<size_t>(sizes.size(), most_blocks));
+  sizes.resize(std::min<size_t>(sizes.size(), max_blocks));
   std::reverse(sizes.begin(), sizes.end());
   for (const size_t size_bytes : sizes) {
     slots_.push_back({.size_bytes = size_bytes, .buffer = new_buffer_(size_bytes)});
     held_bytes_ += size_bytes;
   }
-  most_bytes_ = held_bytes_;
+  max_size_bytes_ = held_bytes_;
 }
 
 std::shared_ptr<AlignedBuffer> GradientPool::Use(size_t slot, uint32_t block) {
@@ -48,7 +48,7 @@ std::shared_ptr<AlignedBuffer> GradientPool::Take(uint32_t block) {
   return nullptr;
 }
 
-std::shared_ptr<AlignedBuffer> GradientPool::TakeBeyond(uint32_t block) {
+std::shared_ptr<AlignedBuffer> GradientPool::AllocateBeyondBound(uint32_t block) {
   const auto unused = std::find_if(slots_.begin(), slots_.end(),
                                    [](const Slot& slot) { return slot.buffer == nullptr; });
   const auto s = static_cast<size_t>(unused - slots_.begin());
@@ -56,7 +56,7 @@ std::shared_ptr<AlignedBuffer> GradientPool::TakeBeyond(uint32_t block) {
   const size_t size_bytes = block_bytes_[block];
   slots_[s] = {.size_bytes = size_bytes, .buffer = new_buffer_(size_bytes), .beyond = true};
   held_bytes_ += size_bytes;
-  most_bytes_ = std::max(most_bytes_, held_bytes_);
+  max_size_bytes_ = std::max(max_size_bytes_, held_bytes_);
   return Use(s, block);
 }
 
@@ -66,7 +66,7 @@ std::shared_ptr<AlignedBuffer> GradientPool::TakeAfter(uint32_t block, bool rece
     OnReceived();
     return Take(block);
   }
-  return pushed_.empty() || may_exceed ? TakeBeyond(block) : nullptr;
+  return pushed_.empty() || may_exceed ? AllocateBeyondBound(block) : nullptr;
 }
 
 void GradientPool::OnPushed(uint32_t block, uint32_t virtual_worker) {

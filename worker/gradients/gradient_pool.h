@@ -16,14 +16,14 @@
 namespace tug {
 
 // Gradient memory of a worker that frees gradients once lanes have received them
-// (config/placement_mode.h: frees_gradients): `most_blocks` buffers with the sizes of the largest
+// (config/placement_mode.h: frees_gradients): `max_blocks` buffers with the sizes of the largest
 // blocks. A gradient takes the smallest free buffer that fits. With one buffer per block, all may
 // be in use concurrently, so each gradient takes one of exactly its size.
 //
-// The bound is known in advance: 4 bytes per element of the `most_blocks` largest blocks. The
-// worker exceeds it by a temporary buffer (TakeBeyond) only to avoid a deadlock: a lane that defers
-// a push for lack of memory may wait for pushes that this worker has not made yet, if it runs
-// several virtual workers (server/pushes/push_admission.h).
+// The bound is known in advance: 4 bytes per element of the `max_blocks` largest blocks. The
+// worker exceeds it by a temporary buffer (AllocateBeyondBound) only to avoid a deadlock: a lane
+// that defers a push for lack of memory may wait for pushes that this worker has not made yet, if
+// it runs several virtual workers (server/pushes/push_admission.h).
 //
 // Paper: Rajbhandari et al. 2020, ZeRO, section 5.2 (P_os+g). Not thread-safe: owned by the compute
 // thread.
@@ -37,14 +37,14 @@ class GradientPool {
     friend bool operator==(const Pushed&, const Pushed&) = default;
   };
 
-  // `block_bytes`: by block, not empty. Allocates all buffers. REQUIRES: most_blocks >= 1.
-  GradientPool(std::span<const size_t> block_bytes, uint32_t most_blocks, NewBuffer new_buffer);
+  // `block_bytes`: by block, not empty. Allocates all buffers. REQUIRES: max_blocks >= 1.
+  GradientPool(std::span<const size_t> block_bytes, uint32_t max_blocks, NewBuffer new_buffer);
 
   // Buffer for the block's gradient, until it is pushed and received. At least its size; contents
   // unspecified. Null: no free buffer is large enough.
   std::shared_ptr<AlignedBuffer> Take(uint32_t block);
   // Allocates a buffer beyond the bound.
-  std::shared_ptr<AlignedBuffer> TakeBeyond(uint32_t block);
+  std::shared_ptr<AlignedBuffer> AllocateBeyondBound(uint32_t block);
   // Buffer when none is free. `received`: the oldest push has been received; false: a lane may
   // defer it for a while, for lack of memory. `may_exceed`: the worker does not wait for that.
   // Null: wait.
@@ -57,7 +57,7 @@ class GradientPool {
   void OnReceived();
 
   // Peak bytes of all buffers.
-  uint64_t most_bytes() const { return most_bytes_; }
+  uint64_t max_size_bytes() const { return max_size_bytes_; }
 
  private:
   struct Slot {
@@ -81,7 +81,7 @@ class GradientPool {
   std::vector<std::optional<size_t>> slot_of_;  // by block: taken, not pushed
   std::deque<InUse> pushed_;                    // oldest first
   uint64_t held_bytes_ = 0;
-  uint64_t most_bytes_ = 0;
+  uint64_t max_size_bytes_ = 0;
 };
 
 }  // namespace tug

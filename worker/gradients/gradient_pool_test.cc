@@ -19,8 +19,9 @@ const std::vector<size_t> kBlocks = {4000, 800, 800, 800, 64};
 
 TEST(GradientPool, HoldsTheLargestBlocksAndNoMore) {
   GradientPool pool(kBlocks, 2, OnHeap);
-  EXPECT_EQ(pool.most_bytes(), 4800u);
-  EXPECT_EQ(GradientPool(kBlocks, 100, OnHeap).most_bytes(), 6464u) << "there are no more blocks";
+  EXPECT_EQ(pool.max_size_bytes(), 4800u);
+  EXPECT_EQ(GradientPool(kBlocks, 100, OnHeap).max_size_bytes(), 6464u)
+      << "there are no more blocks";
 }
 
 TEST(GradientPool, GivesTheSmallestThatIsLargeEnough) {
@@ -52,16 +53,16 @@ TEST(GradientPool, LeavesABufferToARepeatThatIsUnderWay) {
   pool.OnPushed(1, 0);
   pool.OnReceived();
   EXPECT_NE(pool.Take(2), sent);
-  EXPECT_EQ(pool.most_bytes(), 4000u);
+  EXPECT_EQ(pool.max_size_bytes(), 4000u);
 }
 
-TEST(GradientPool, WhatIsBeyondItsBoundGoesOnceItIsReceived) {
+TEST(GradientPool, BufferBeyondBoundIsFreedOnceReceived) {
   GradientPool pool(kBlocks, 1, OnHeap);
   ASSERT_NE(pool.Take(1), nullptr);
   pool.OnPushed(1, 0);
-  std::weak_ptr<AlignedBuffer> beyond = pool.TakeBeyond(2);
+  std::weak_ptr<AlignedBuffer> beyond = pool.AllocateBeyondBound(2);
   EXPECT_EQ(beyond.lock()->size_bytes(), 800u);
-  EXPECT_EQ(pool.most_bytes(), 4800u);
+  EXPECT_EQ(pool.max_size_bytes(), 4800u);
   pool.OnPushed(2, 0);
   pool.OnReceived();
   EXPECT_FALSE(beyond.expired());
@@ -70,8 +71,8 @@ TEST(GradientPool, WhatIsBeyondItsBoundGoesOnceItIsReceived) {
   EXPECT_FALSE(pool.oldest().has_value());
   ASSERT_NE(pool.Take(0), nullptr);
   EXPECT_EQ(pool.Take(1), nullptr) << "the bound is as before";
-  EXPECT_EQ(pool.TakeBeyond(1)->size_bytes(), 800u);
-  EXPECT_EQ(pool.most_bytes(), 4800u) << "at a time";
+  EXPECT_EQ(pool.AllocateBeyondBound(1)->size_bytes(), 800u);
+  EXPECT_EQ(pool.max_size_bytes(), 4800u) << "at a time";
 }
 
 TEST(GradientPool, LeavesEachBlockItsOwnWhereAllMayBeInUse) {
@@ -92,7 +93,7 @@ TEST(GradientPool, StaysWithinItsBoundHoweverLatePushesAreReceived) {
   std::mt19937 random(20261122);
   for (uint32_t most = 2; most <= 5; ++most) {
     GradientPool pool(kBlocks, most, OnHeap);
-    const uint64_t bound = pool.most_bytes();
+    const uint64_t bound = pool.max_size_bytes();
     const auto take = [&](uint32_t block) {
       while (true) {
         while (pool.oldest().has_value() && random() % 3 == 0) pool.OnReceived();
@@ -113,7 +114,7 @@ TEST(GradientPool, StaysWithinItsBoundHoweverLatePushesAreReceived) {
       }
       pool.OnPushed(0, virtual_worker);
     }
-    EXPECT_EQ(pool.most_bytes(), bound);
+    EXPECT_EQ(pool.max_size_bytes(), bound);
   }
 }
 

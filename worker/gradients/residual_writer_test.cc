@@ -85,7 +85,7 @@ TEST_F(ResidualWriterTest, WritesWhatACheckpointCanRead) {
   EXPECT_TRUE(CheckpointReader::Open(*folder).ok()) << "which holds no weights";
 }
 
-TEST_F(ResidualWriterTest, WhoHasNothingHasAPartWithoutAFile) {
+TEST_F(ResidualWriterTest, VirtualWorkerWithoutResidualHasPartWithoutFile) {
   writer_->Add({.order = {.virtual_worker = 2, .versions = {5}}});
   const std::vector<CheckpointPart> parts = Parts();
   ASSERT_EQ(parts.size(), 1u);

@@ -88,7 +88,7 @@ WeightsView WeightMemory::ViewOf(uint32_t block) {
 }
 
 void WeightMemory::Count() {
-  most_bytes_ = std::max(most_bytes_, counted_bytes_ + pool_.total_bytes());
+  max_size_bytes_ = std::max(max_size_bytes_, counted_bytes_ + pool_.total_bytes());
 }
 
 }  // namespace tug

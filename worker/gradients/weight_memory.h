@@ -50,7 +50,7 @@ class WeightMemory {
   WeightsView ViewOf(uint32_t block);
 
   // Peak bytes.
-  uint64_t most_bytes() const { return most_bytes_; }
+  uint64_t max_size_bytes() const { return max_size_bytes_; }
 
  private:
   struct Block {
@@ -67,7 +67,7 @@ class WeightMemory {
   std::vector<Block> blocks_;
   BufferPool pool_;
   uint64_t counted_bytes_ = 0;
-  uint64_t most_bytes_ = 0;
+  uint64_t max_size_bytes_ = 0;
 };
 
 }  // namespace tug

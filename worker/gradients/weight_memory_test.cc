@@ -17,11 +17,11 @@ const std::vector<bool> kNowhere(5, false);
 TEST(WeightMemory, WithoutAWindowCountsBlocksOnceTheyAreCopied) {
   WeightMemory memory(kBlocks, kNowhere, std::nullopt);
   EXPECT_EQ(memory.of(0).size_bytes(), 4000u);
-  EXPECT_EQ(memory.most_bytes(), 0u);
+  EXPECT_EQ(memory.max_size_bytes(), 0u);
   memory.OnCopied(0);
   memory.OnCopied(0);
   memory.OnCopied(4);
-  EXPECT_EQ(memory.most_bytes(), 6000u);
+  EXPECT_EQ(memory.max_size_bytes(), 6000u);
 }
 
 // Runs training steps: drops the blocks that left the window, then takes those that entered.
@@ -55,7 +55,7 @@ TEST(WeightMemory, WithAWindowHoldsWhatTheLargestOneNeeds) {
       TakeSteps(memory, window);
       std::vector<BlockWeightBytes> bytes;
       for (const size_t own : kBlocks) bytes.push_back({.own = own});
-      EXPECT_EQ(memory.most_bytes(), MostInWindow(window, bytes).own)
+      EXPECT_EQ(memory.max_size_bytes(), MostInWindow(window, bytes).own)
           << ahead << (tied ? " ahead, tied" : " ahead");
     }
   }
@@ -67,12 +67,12 @@ TEST(WeightMemory, BlocksReadInPlaceTakeNone) {
   memory.Take(0);
   EXPECT_EQ(memory.of(0).size_bytes(), 4000u);
   memory.Take(1);
-  EXPECT_EQ(memory.most_bytes(), 800u);
+  EXPECT_EQ(memory.max_size_bytes(), 800u);
   memory.OnCopied(0);
-  EXPECT_EQ(memory.most_bytes(), 4800u) << "it was copied after all";
+  EXPECT_EQ(memory.max_size_bytes(), 4800u) << "it was copied after all";
   memory.Drop(0);
   memory.Take(2);
-  EXPECT_EQ(memory.most_bytes(), 4800u);
+  EXPECT_EQ(memory.max_size_bytes(), 4800u);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void ExpectPassesInOrder(const std::vector<TraceEvent>& events, uint32_t blocks)
   }
 }
 
-TEST_F(SoloCudaTest, CpuLearnsWithTheSameBitsWhateverTheThreads) {
+TEST_F(SoloCudaTest, CpuLearnsWithSameBitsOnAnyNumberOfThreads) {
   const Result one = OnCpu(1), three = OnCpu(3);
   EXPECT_EQ(one.losses, three.losses);
   EXPECT_LT(one.losses.back(), one.losses.front() * 0.95);

@@ -26,7 +26,7 @@
 
 namespace {
 
-constexpr int kMostCalls = 10000;
+constexpr int kMaxCalls = 10000;
 using Context = std::shared_ptr<gloo::rendezvous::Context>;
 using Call = std::function<void()>;
 
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
         {"AllreduceBcube", Older<gloo::AllreduceBcube<float>>(context, buffer)}};
     for (const auto& [name, call] : all) {
       TimeCalls(call, 1);
-      int calls = std::clamp(static_cast<int>(seconds / TimeCalls(call, 2)), 1, kMostCalls);
+      int calls = std::clamp(static_cast<int>(seconds / TimeCalls(call, 2)), 1, kMaxCalls);
       Broadcast(context, calls);
       const double mean = TimeCalls(call, calls);
       std::printf("%s %s %.9g\n", name, argv[a], mean);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int kMostCalls = 10000;
+static const int kMaxCalls = 10000;
 
 static double TimeCalls(float* buffer, int count, int calls) {
   const double begin = MPI_Wtime();
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     memset(buffer, 0, bytes);
     TimeCalls(buffer, count, 1);
     const double wanted = seconds / TimeCalls(buffer, count, 2);
-    int calls = wanted < 1 ? 1 : wanted > kMostCalls ? kMostCalls : (int)wanted;
+    int calls = wanted < 1 ? 1 : wanted > kMaxCalls ? kMaxCalls : (int)wanted;
     MPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);
     double mean = TimeCalls(buffer, count, calls);
     double slowest = 0;

@@ -28,8 +28,8 @@ absl::Status CheckShape(const AttentionShape& shape, float p) {
         absl::StrFormat("attention: causal needs equal numbers of queries (%d) and keys (%d)",
                         shape.queries, shape.keys));
   }
-  constexpr int64_t kMostRows = int64_t{1} << 30;
-  if (shape.queries > kMostRows || shape.keys > kMostRows ||
+  constexpr int64_t kMaxRows = int64_t{1} << 30;
+  if (shape.queries > kMaxRows || shape.keys > kMaxRows ||
       shape.batch * shape.heads * (shape.queries + shape.keys + 64) >= int64_t{1} << 36 ||
       (p > 0 &&
        shape.heads * shape.queries * ((shape.keys + 63) / 64 * 64) > kMaxDropoutElements)) {

@@ -264,7 +264,7 @@ TEST(LateStreams, FindMemoryThatIsUnpinnedTooEarly) {
   }
 }
 
-TEST(LateStreams, AnErrorComesWithWhateverWaitsNextAndStays) {
+TEST(LateStreams, ErrorIsReportedByNextWaitAndPersists) {
   const LateStreams late(/*seed=*/0);
   {
     const Rig rig;

@@ -9,7 +9,7 @@ namespace tug::kernels::cuda {
 namespace {
 
 // Minimum compute capability: kernels are built for sm_80 and later (third_party/cuda.bzl).
-constexpr int kLeastComputeMajor = 8;
+constexpr int kMinComputeMajor = 8;
 
 cudaStream_t Of(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
 cudaEvent_t OfEvent(void* event) { return static_cast<cudaEvent_t>(event); }
@@ -100,9 +100,9 @@ absl::Status CheckGpu() {
   RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
   ASSIGN_OR_RETURN(const int major, Attribute(cudaDevAttrComputeCapabilityMajor, device));
   ASSIGN_OR_RETURN(const int minor, Attribute(cudaDevAttrComputeCapabilityMinor, device));
-  if (major < kLeastComputeMajor) {
+  if (major < kMinComputeMajor) {
     return NoKernelsFor(absl::StrCat("device ", device, " has compute capability ", major, ".",
-                                     minor, ", below ", kLeastComputeMajor, ".0"));
+                                     minor, ", below ", kMinComputeMajor, ".0"));
   }
   void* probe = nullptr;
   RETURN_IF_ERROR(AllocationStatus(cudaMalloc(&probe, 4), 4, "cudaMalloc"));
@@ -119,7 +119,7 @@ std::vector<int> ListDevices() {
   std::vector<int> usable;
   for (int device = 0; device < count; ++device) {
     const auto major = Attribute(cudaDevAttrComputeCapabilityMajor, device);
-    if (major.ok() && *major >= kLeastComputeMajor) usable.push_back(device);
+    if (major.ok() && *major >= kMinComputeMajor) usable.push_back(device);
   }
   return usable;
 }

@@ -43,12 +43,12 @@ __device__ __forceinline__ void StoreWords(const unsigned (&word)[2], void* to) 
 // Launch shape of a kernel on rows of vectors: blocks along rows in x (GlobalThread() is the vector
 // within the row) and across rows in y, so that no division is needed to find an element's column.
 inline LaunchShape RowsOfVectors(int64_t rows, int64_t vectors, const Stream& stream) {
-  constexpr int64_t kMostThreads = 256, kMostRowBlocks = 1024;
+  constexpr int64_t kMaxThreadsPerBlock = 256, kMaxRowBlocks = 1024;
   const int64_t warps = (vectors + kWarp - 1) / kWarp;
-  const auto threads =
-      static_cast<unsigned>(warps * kWarp < kMostThreads ? warps * kWarp : kMostThreads);
+  const auto threads = static_cast<unsigned>(
+      warps * kWarp < kMaxThreadsPerBlock ? warps * kWarp : kMaxThreadsPerBlock);
   const dim3 grid(GridStrideBlocks(vectors, static_cast<int>(threads)),
-                  static_cast<unsigned>(rows < kMostRowBlocks ? rows : kMostRowBlocks));
+                  static_cast<unsigned>(rows < kMaxRowBlocks ? rows : kMaxRowBlocks));
   return {grid, threads, stream};
 }
 

@@ -22,7 +22,7 @@ namespace tug::kernels::cuda {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-constexpr size_t kMostPlans = 4096;
+constexpr size_t kMaxPlans = 4096;
 constexpr uint32_t kBoundary = 16;  // maximum alignment that a plan requires
 
 // The only place that knows cuBLASLt's errors.
@@ -189,7 +189,7 @@ absl::StatusOr<const Plan*> PlanOf(MatMulHandle::State& state, const Product& p)
   RETURN_IF_ERROR(
       DescribeEpilogue(p, plan, bias ? at_boundary : nullptr, gelu ? at_boundary : nullptr));
   RETURN_IF_ERROR(ChooseAlgorithm(state.cublas.get(), p, plan));
-  if (state.plans.size() == kMostPlans) state.plans.clear();
+  if (state.plans.size() == kMaxPlans) state.plans.clear();
   return &state.plans.emplace(p, std::move(plan)).first->second;
 }
 
