@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "config/sync_mode.h"
 #include "control/trace_messages.h"
 #include "coordinator/membership/shown_text.h"
 #include "proto/wire.h"
@@ -29,6 +30,12 @@ std::string PredictionText(const NodeCounters& counters) {
                           megabytes(counters.literature_activation_bytes()));
   }
   return text;
+}
+
+// Steps at the beginning of the job whose pushes a codec does not encode; 0 without a codec.
+uint64_t WarmupSteps(const JobConfig& config) {
+  const PushCodecConfig& codec = config.comm().push_codec();
+  return codec.codec_case() == PushCodecConfig::CODEC_NOT_SET ? 0 : codec.warmup_steps();
 }
 
 // A gap between ticks longer than this fraction of the failure timeout is a pause of this process.
@@ -194,6 +201,9 @@ void Coordinator::TakeProgress(absl::Time now) {
   for (const StepMetrics& metrics : steps) {
     actions_.Add(StepCompleted{metrics});
     timeline_->finite_loss.Add(metrics);
+    if (metrics.step > 0 && metrics.step == WarmupSteps(config())) {
+      actions_.AddNotice("codec in use", "pushes are encoded from now on (comm.push_codec)");
+    }
   }
   if (timeline_->finite_loss.exceeded()) Fail(timeline_->finite_loss.Error(), now);
   if (tuning_.has_value()) {
@@ -266,6 +276,11 @@ void Coordinator::Go() {
     if (counters.predicted_memory_bytes() > most.predicted_memory_bytes()) most = counters;
   }
   if (most.predicted_memory_bytes() > 0) actions_.AddNotice("memory", PredictionText(most));
+  const uint64_t warmup = WarmupSteps(config());
+  if (StepOfVersion(config(), options_.start.version) < warmup) {
+    actions_.AddNotice("codec", absl::StrCat("pushes are FP32 up to step ", warmup,
+                                             " (comm.push_codec.warmup_steps), then encoded"));
+  }
 }
 
 void Coordinator::LookForTheEnd(absl::Time now) {

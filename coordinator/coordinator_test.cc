@@ -186,6 +186,22 @@ TEST(Coordinator, TurnsReportsIntoStepsOnce) {
   EXPECT_EQ(job.coordinator().OnStatus(job.now()).step(), 1u);
 }
 
+TEST(Coordinator, ReportsBeginAndEndOfTheCodecsWarmup) {
+  CoordinatorOptions options = JobUnderTest::Options(1, 1, 10, 0, 1);
+  options.config.mutable_comm()->mutable_push_codec()->mutable_top_k();
+  options.config.mutable_comm()->mutable_push_codec()->set_warmup_steps(1);
+  JobUnderTest job(options);
+  job.Run(1, 1);
+  auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].text,
+            "pushes are FP32 up to step 1 (comm.push_codec.warmup_steps), then encoded");
+  job.Send(WithStep(job.ReadyBeat(2), 0, 0));
+  notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].text, "pushes are encoded from now on (comm.push_codec)");
+}
+
 TEST(Coordinator, CommitsACheckpointWhenEveryLanesPartIsIn) {
   JobUnderTest job(1, 1);
   job.Run(1, 1);
