@@ -66,11 +66,11 @@ std::optional<CallRefusal> RefusalByKeys(const grpc::ServerContextBase& context,
                      "); pass --keys FILE or TUG_KEYS=FILE with a copy of the coordinator's keys"));
   }
   if (encrypted != wants_encryption) {
-    return Refuse(absl::StrCat("its keys are of another mode, the job's of mode ", mode),
+    return Refuse(absl::StrCat("its keys are for another mode, the job's for mode ", mode),
                   "pass --keys FILE with a copy of the coordinator's keys");
   }
   if (SameSecret(*token, keys.token)) return std::nullopt;
-  return Refuse(absl::StrCat("its keys are of another job (fingerprint ",
+  return Refuse(absl::StrCat("its keys belong to another job (fingerprint ",
                              TokenFingerprint(keys.mode, *token), ")"),
                 "pass --keys FILE with a copy of the coordinator's keys; compare `tug keys --show "
                 "FILE` on both hosts");

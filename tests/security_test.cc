@@ -236,16 +236,16 @@ TEST_P(StrangerTest, RefusesProcessesWithoutKeysAndKeepsJobUnharmed) {
   ExpectRefused({{"worker"}, {"server"}, {"status"}, {"stop"}},
                 {address(), "it has no keys", "--keys FILE"}, "refused 127.0.0.1: it has no keys");
   const std::string others = MakeKeys("others", GetParam());
-  const std::string told = curve ? "rejected the keys" : "its keys are of another job";
+  const std::string told = curve ? "rejected the keys" : "its keys belong to another job";
   ExpectRefused({{"worker", "--keys", others}, {"stop", "--keys", others}},
                 {address(), told, "tug keys --show"},
-                "refused 127.0.0.1: its keys are of another job");
+                "refused 127.0.0.1: its keys belong to another job");
   const std::string other_mode =
       MakeKeys("other_mode", curve ? SecurityConfig::TOKEN : SecurityConfig::CURVE);
   ExpectRefused({{"status", "--keys", other_mode}},
-                {address(), curve ? "of another mode" : "rejected the keys"},
-                curve ? "refused 127.0.0.1: its keys are of another mode"
-                      : "refused 127.0.0.1: its keys are of mode curve");
+                {address(), curve ? "for another mode" : "rejected the keys"},
+                curve ? "refused 127.0.0.1: its keys are for another mode"
+                      : "refused 127.0.0.1: its keys are for mode curve");
   const Process& member = Run(Texts{"status", "--keys", path_} + here);
   EXPECT_THAT(member.out(), HasSubstr("a_secret_name"));
   ExpectUnharmed();

@@ -182,10 +182,10 @@ ConnectionGate::Door ConnectionGate::DoorForTls(Waiting& waiting, const std::str
   if (!absl::ConsumeSuffix(&fingerprint, kTlsNameEnd) || !IsFingerprint(fingerprint)) {
     refusals_.Add(waiting.address, "TLS without the keys of a job");
   } else if (encrypted_ == nullptr) {
-    refusals_.Add(waiting.address, "its keys are of mode curve, the job's of mode token");
+    refusals_.Add(waiting.address, "its keys are for mode curve, the job's for mode token");
   } else {
     refusals_.Add(waiting.address,
-                  absl::StrCat("its keys are of another job (fingerprint ", fingerprint,
+                  absl::StrCat("its keys belong to another job (fingerprint ", fingerprint,
                                ", this job's ", KeysFingerprint(keys_), ")"));
   }
   return Door::kNone;

@@ -176,9 +176,9 @@ TEST(ConnectionGate, RefusesTheKeysOfAnotherJob) {
   const Service token(Make(SecurityConfig::TOKEN));
   const JobKeys others = Make(SecurityConfig::TOKEN);
   EXPECT_THAT(Asked(token, others, kPatience),
-              AllOf(HasSubstr("its keys are of another job"), HasSubstr("tug keys --show")));
+              AllOf(HasSubstr("its keys belong to another job"), HasSubstr("tug keys --show")));
   EXPECT_THAT(token.lines(),
-              AllOf(HasSubstr("refused 127.0.0.1: its keys are of another job"),
+              AllOf(HasSubstr("refused 127.0.0.1: its keys belong to another job"),
                     HasSubstr(KeysFingerprint(others)), Not(HasSubstr(others.token))));
   const Service curve(Make(SecurityConfig::CURVE));
   const JobKeys other_curve = Make(SecurityConfig::CURVE);
@@ -186,18 +186,18 @@ TEST(ConnectionGate, RefusesTheKeysOfAnotherJob) {
               AllOf(HasSubstr("rejected the keys of this process"),
                     HasSubstr(KeysFingerprint(other_curve))));
   EXPECT_TRUE(curve.WaitForLine(KeysFingerprint(other_curve))) << curve.lines();
-  EXPECT_THAT(curve.lines(), HasSubstr("refused 127.0.0.1: its keys are of another job"));
+  EXPECT_THAT(curve.lines(), HasSubstr("refused 127.0.0.1: its keys belong to another job"));
 }
 
 TEST(ConnectionGate, RefusesKeysOfAnotherMode) {
   const Service token(Make(SecurityConfig::TOKEN));
   EXPECT_THAT(Asked(token, Make(SecurityConfig::CURVE), kShort),
               HasSubstr("rejected the keys of this process"));
-  EXPECT_TRUE(token.WaitForLine("its keys are of mode curve, the job's of mode token"));
+  EXPECT_TRUE(token.WaitForLine("its keys are for mode curve, the job's for mode token"));
   const Service curve(Make(SecurityConfig::CURVE));
   EXPECT_THAT(Asked(curve, Make(SecurityConfig::TOKEN), kPatience),
-              HasSubstr("its keys are of another mode, the job's of mode curve"));
-  EXPECT_THAT(curve.lines(), HasSubstr("its keys are of another mode"));
+              HasSubstr("its keys are for another mode, the job's for mode curve"));
+  EXPECT_THAT(curve.lines(), HasSubstr("its keys are for another mode"));
   const Service none{JobKeys()};
   EXPECT_THAT(Asked(none, Make(SecurityConfig::TOKEN), kPatience),
               HasSubstr("it has keys, but this job has none"));

@@ -95,11 +95,12 @@ std::string PartHtml(const SyncPart& part, size_t repeats) {
                        Swatch("background:var(--slow)"), "is slowed down, ", WaitSwatch(),
                        "waits for weights. First repeat."),
           WaitBarsSvg(part)),
-      FigureHtml("Staleness",
-                 "Number of updates of a segment between the weights that a gradient was computed "
-                 "with and its own update, as a share of all updates. It is 0 where an update "
-                 "waits for all virtual workers. First repeat.",
-                 StalenessSvg(part)),
+      FigureHtml(
+          "Staleness",
+          "Share of all updates by staleness: the number of updates of a segment between the "
+          "weights that a gradient was computed with and the gradient's own update. It is 0 "
+          "where an update waits for all virtual workers. First repeat.",
+          StalenessSvg(part)),
       PartTable(part));
 }
 

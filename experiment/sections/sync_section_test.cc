@@ -256,7 +256,7 @@ TEST(SyncSection, IsWholeAtEveryStage) {
 TEST(SyncSection, BspAloneHasNoStaleness) {
   const ExperimentResults results = Sample(File(kReplay, "only { where: \"mode=bsp\" }"));
   EXPECT_EQ(StalenessSvg(SyncPartsOf(results).at(0)), "");
-  EXPECT_THAT(SyncSectionHtml(results), Not(HasSubstr("Number of updates of a segment")));
+  EXPECT_THAT(SyncSectionHtml(results), Not(HasSubstr("number of updates of a segment")));
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_F(ExperimentTest, ComparesSyncPolicies) {
   EXPECT_THAT(ReadText(Path("out/report.html")),
               AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Steps and waits of each worker"),
                     HasSubstr("4 times as slow as the others"), HasSubstr("Time of each worker"),
-                    HasSubstr("Number of updates of a segment"), HasSubstr("% of bound"),
+                    HasSubstr("number of updates of a segment"), HasSubstr("% of bound"),
                     HasSubstr("</html>")));
   ExpectNobodyLeft();
 }
