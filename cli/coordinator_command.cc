@@ -182,9 +182,10 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
                           "MASTER_ADDR:MASTER_PORT of the environment, else 127.0.0.1:7070");
   listen->type_name("HOST:PORT");
   command
-      ->add_flag("--recover-or-start", arguments->recover_or_start,
-                 "Recover the job of --run-dir if its coordinator has died, else start it: for "
-                 "supervisors that restart this command, such as systemd")
+      ->add_flag(
+          "--recover-or-start", arguments->recover_or_start,
+          "Recover the job of --run-dir if its coordinator has died; otherwise start the job. "
+          "For supervisors that restart this command, such as systemd")
       ->excludes("--recover");
   command
       ->add_option("--interface", arguments->interfaces,

@@ -213,7 +213,7 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
   command
       ->add_option("--workers", a->workers,
                    "Numbers of workers, 1 to 4096; each runs as many virtual workers as in the job "
-                   "[the job's]")
+                   "[the job's number of workers]")
       ->delimiter(',');
   command
       ->add_option("--servers", a->servers,

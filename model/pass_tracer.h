@@ -6,8 +6,8 @@
 
 namespace tug {
 
-// Records when the device executes the passes of a model that queues (Model::queues). Used on the
-// model's thread.
+// Records when the device executes the passes of a model that queues its passes (Model::queues).
+// Used on the model's thread.
 class PassTracer {
  public:
   virtual ~PassTracer() = default;

@@ -9,8 +9,8 @@
 // one of them waits. Here a message needs one line to announce it and the lines of its content;
 // returning its slot needs none.
 //
-//  - `ring` lists the pushed slots in order, each with the lap of its push, by which the receiver
-//    detects new messages. It has one entry per slot, so it never overflows.
+//  - `ring` lists the pushed slots in order, each with its lap number, from which the
+//    receiver detects new messages. It has one entry per slot, so it never overflows.
 //  - A message with its payload in place occupies a slot until the receiver releases it, in any
 //    order, on any thread; the sender keeps the payload's lease until then. Released slots are
 //    bits: one word per 64 slots, and a summary with one bit per word, so that the sender reads

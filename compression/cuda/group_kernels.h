@@ -201,7 +201,7 @@ dim3 GroupGrid(const SegmentBatch& batch, int64_t for_each) {
   const int64_t most = (132 * for_each + batch.count - 1) / batch.count;
   return dim3(static_cast<unsigned>(all < most ? all : most), static_cast<unsigned>(batch.count));
 }
-// Many blocks, so that none waits long for the last ones; few where there is rarely work.
+// Many blocks balance the load; few suffice where segments rarely have work.
 inline constexpr int64_t kManyBlocks = 64;
 inline constexpr int64_t kFewBlocks = 4;
 

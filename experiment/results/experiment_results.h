@@ -76,7 +76,7 @@ std::vector<std::vector<std::string>> BaselineTable(const ExperimentResults& res
 std::vector<std::string> Findings(const ExperimentResults& results);
 // Reasons of failed runs, a sentence each.
 std::vector<std::string> Failures(const ExperimentResults& results);
-// Where, when and with what the runs were made: each value once, or as a range.
+// Machine, commit, dates and settings of the runs: each distinct value once, or a range.
 std::vector<std::pair<std::string, std::string>> ResultSettings(const ExperimentResults& results);
 // Explanation of comparisons with a baseline.
 std::string BaselineText(const ExperimentResults& results);

@@ -18,8 +18,7 @@ struct HostBytes {
 };
 
 struct ExchangeCost {
-  // A worker's host, with the server next to the worker, if any; for a folded all-reduce the
-  // busiest one.
+  // A worker's host, including a server on it; for a folded all-reduce, the busiest host.
   HostBytes worker;
   HostBytes server;  // a host with only a server; 0: none
   // Time with one phase after the other, as in the lectures: push, then pull; reduce-scatter, then
