@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "plan/pipeline_parallel.h"
 #include "plan/strategy.h"
+#include "plan/tables/fitting_plan.h"
 #include "plan/tables/plan_sections.h"
 
 namespace tug {
@@ -46,6 +47,10 @@ std::string ParametersText(const PlanInputs& plan) {
 
 }  // namespace
 
+std::string FitsHeading(const PlanInputs& plan) {
+  return plan.memory_gb > 0 ? absl::StrCat("fits in ", DecimalBytes(plan.memory_gb * 1e9)) : "";
+}
+
 std::optional<double> GpuActivationBytes(const PlanInputs& plan) {
   if (plan.activations_gb) return *plan.activations_gb * 1e9;
   if (!plan.shape) return std::nullopt;
@@ -84,7 +89,6 @@ PlanSection StatesSection(const PlanInputs& plan, const LectureFigures& lectures
 
 PlanSection StagesSection(const PlanInputs& plan, const LectureFigures& lectures) {
   const uint32_t workers = plan.data_parallel();
-  const double memory = plan.memory_gb * 1e9;
   const std::optional<double> activations = GpuActivationBytes(plan);
   PlanSection section{
       .key = "stages",
@@ -95,7 +99,8 @@ PlanSection StagesSection(const PlanInputs& plan, const LectureFigures& lectures
       {"formula", "formula"},
       {"rounded", "bytes", PlanForm::kBytes},
       {activations ? "with activations" : "", "with_activations_bytes", PlanForm::kBytes},
-      {memory > 0 ? absl::StrCat("fits in ", DecimalBytes(memory)) : "", "fits"}};
+      {FitsHeading(plan), "fits"}};
+  bool any_fits = false;
   for (const StrategyRow& strategy : Strategies()) {
     if (strategy.memory_name == nullptr) continue;
     // A job's own workers have a separate table.
@@ -103,9 +108,10 @@ PlanSection StagesSection(const PlanInputs& plan, const LectureFigures& lectures
     const WorkerShare share = strategy.share(plan.states);
     const double bytes = share.Bytes(plan.local_parameters(), workers);
     const double all = bytes + activations.value_or(0) + plan.buffers_gb * 1e9;
-    nlohmann::ordered_json with, fits;
+    nlohmann::ordered_json with;
     if (activations) with = all;
-    if (memory > 0) fits = all <= memory;
+    const nlohmann::ordered_json fits = FitsInMemory(plan, bytes);
+    any_fits = any_fits || fits != false;
     section.rows.push_back({strategy.memory_name, FormulaOf(share), bytes, with, fits});
   }
   AddLectures(lectures, section);
@@ -113,6 +119,12 @@ PlanSection StagesSection(const PlanInputs& plan, const LectureFigures& lectures
     section.notes = {absl::StrCat("Without activations: ", plan.no_shape, ".")};
   } else if (plan.precision == "fp32" && !plan.activations_gb) {
     section.notes = {"Activations are counted in 16 bits."};
+  }
+  if (!any_fits && !plan.is_job && plan.shape) {
+    const std::string nearest = NearestFittingPlan(plan);
+    section.notes.push_back(
+        nearest.empty() ? "No stage fits, with any --tensor, --pipeline and --recompute: add GPUs."
+                        : absl::StrCat("No stage fits. Nearest plan that fits: ", nearest, "."));
   }
   return section;
 }

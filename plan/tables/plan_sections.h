@@ -30,6 +30,9 @@ PlanSection DeadlineSection(const PlanInputs& plan, const LectureFigures& lectur
 PlanSection TensorSection(const PlanInputs& plan);
 PlanSection PipelineSection(const PlanInputs& plan);
 
+// "fits in 80 GB"; empty if the memory is not given: the column is not shown.
+std::string FitsHeading(const PlanInputs& plan);
+
 // Activation bytes that a GPU holds at once; nothing if there is no shape.
 std::optional<double> GpuActivationBytes(const PlanInputs& plan);
 

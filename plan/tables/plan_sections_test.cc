@@ -163,6 +163,30 @@ TEST(TensorSection, UsesTheOtherDegreeAndMarksTheChosen) {
   EXPECT_EQ(Number(pipeline, 2, "workers"), 64);
 }
 
+TEST(TensorSection, MarksDegreesThatFit) {
+  PlanInputs plan = Resolved(Gpt3());
+  const PlanSection tensor = TensorSection(plan);
+  EXPECT_EQ(RowOf(tensor, 1)["fits"], false);
+  EXPECT_EQ(RowOf(tensor, 16)["fits"], false) << "175 GB of states";
+  plan.pipeline = 16;
+  plan.recompute = "full";
+  EXPECT_EQ(RowOf(TensorSection(plan), 8)["fits"], true) << "21.9 GB of states";
+  plan.memory_gb = 0;
+  EXPECT_TRUE(RowOf(TensorSection(plan), 8)["fits"].is_null());
+  EXPECT_THAT(PlanText({TensorSection(plan)}), Not(HasSubstr("fits")));
+}
+
+TEST(StagesSection, ProposesTheNearestPlanIfNoneFits) {
+  PlanInputs plan = Resolved(Gpt3());
+  EXPECT_THAT(
+      PlanText({StagesSection(plan, {})}),
+      AllOf(HasSubstr("No stage fits. Nearest plan that fits: --"), HasSubstr(" per GPU.")));
+  plan.memory_gb = 0.5;
+  EXPECT_THAT(PlanText({StagesSection(plan, {})}), HasSubstr("add GPUs"));
+  EXPECT_THAT(PlanText({StagesSection(Resolved(SevenAndAHalfBillion()), {})}),
+              Not(HasSubstr("No stage fits")));
+}
+
 TEST(TensorSection, LeavesOutWhatDoesNotDivide) {
   PlanInputs plan = Resolved(Gpt3());
   plan.shape->heads = 12;

@@ -7,6 +7,7 @@
 #include "plan/deadline.h"
 #include "plan/pipeline_parallel.h"
 #include "plan/strategy.h"
+#include "plan/tables/fitting_plan.h"
 #include "plan/tables/plan_sections.h"
 #include "plan/tensor_parallel.h"
 
@@ -14,7 +15,6 @@ namespace tug {
 namespace {
 
 constexpr double kDaySeconds = 24 * 3600;
-constexpr uint32_t kWidestTable = 16;  // largest degree of tensor and pipeline parallelism shown
 constexpr char kNoTimes[] = "give --tflops and --link";
 
 // Seconds of tensor parallelism's all-reduces in a step: in every turn of the pipeline, those of a
@@ -100,29 +100,6 @@ PlanRow StepRow(const PlanInputs& plan, const StrategyRow& strategy, uint32_t se
   }
   return row;
 }
-
-// Powers of two up to kWidestTable, and `chosen`, that divide what is distributed, and the GPUs.
-std::vector<uint32_t> Ways(uint32_t chosen, uint64_t dealt, uint32_t gpus, uint32_t others) {
-  std::vector<uint32_t> ways;
-  for (uint32_t way = 1; way <= kWidestTable; way *= 2) ways.push_back(way);
-  ways.push_back(chosen);
-  std::sort(ways.begin(), ways.end());
-  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
-  std::erase_if(
-      ways, [&](uint32_t way) { return dealt % way != 0 || gpus % (uint64_t{way} * others) != 0; });
-  return ways;
-}
-
-// The same GPUs with other degrees of tensor or pipeline parallelism.
-PlanInputs With(PlanInputs plan, uint32_t tensor, uint32_t pipeline) {
-  plan.tensor = tensor;
-  plan.pipeline = pipeline;
-  plan.activations_gb.reset();
-  if (!plan.is_job) plan.virtual_workers = plan.data_parallel();
-  return plan;
-}
-
-double StatesOfAGpu(const PlanInputs& plan) { return plan.states.All() * plan.local_parameters(); }
 
 }  // namespace
 
@@ -231,18 +208,20 @@ PlanSection TensorSection(const PlanInputs& plan) {
                      {"m", "micro_batches"},
                      {"states", "state_bytes", PlanForm::kBytes},
                      {"activations", "activation_bytes", PlanForm::kBytes},
+                     {FitsHeading(plan), "fits"},
                      {"all-reduces", "all_reduces_a_layer"},
                      {"of", "all_reduce_bytes", PlanForm::kBytes},
                      {"sends", "sent_bytes", PlanForm::kBytes},
                      {plan.has_times() ? "in a step" : "", "seconds", PlanForm::kSeconds},
                      {"planned", "planned"}};
-  for (const uint32_t t : Ways(plan.tensor, shape.heads, plan.gpus, plan.pipeline)) {
-    const PlanInputs with = With(plan, t, plan.pipeline);
+  for (const uint32_t t : Degrees(plan.tensor, shape.heads, plan.gpus, plan.pipeline)) {
+    const PlanInputs with = WithDegrees(plan, t, plan.pipeline);
     nlohmann::ordered_json seconds;
     if (plan.has_times()) seconds = TensorSeconds(with);
     section.rows.push_back(
-        {t, with.data_parallel(), with.micro_batches(), StatesOfAGpu(with),
-         *GpuActivationBytes(with), t == 1 ? 0 : TensorAllReducesPerLayer(with.recomputation()),
+        {t, with.data_parallel(), with.micro_batches(), GpuStateBytes(with),
+         *GpuActivationBytes(with), FitsInMemory(with, GpuStateBytes(with)),
+         t == 1 ? 0 : TensorAllReducesPerLayer(with.recomputation()),
          LayerOutputBytes(shape, plan.micro_batch),
          TensorParallelBytes(shape, plan.micro_batch, t, with.recomputation()) / plan.pipeline,
          seconds, t == plan.tensor});
@@ -268,6 +247,7 @@ PlanSection PipelineSection(const PlanInputs& plan) {
                      {"layers", "layers"},
                      {"states", "state_bytes", PlanForm::kBytes},
                      {"activations", "activation_bytes", PlanForm::kBytes},
+                     {FitsHeading(plan), "fits"},
                      {"m", "micro_batches"},
                      {"held", "held"},
                      {"bubble", "bubble", PlanForm::kPercent},
@@ -275,15 +255,16 @@ PlanSection PipelineSection(const PlanInputs& plan) {
                      {"sends", "boundary_bytes", PlanForm::kBytes},
                      {plan.has_times() ? "in a step" : "", "seconds", PlanForm::kSeconds},
                      {"planned", "planned"}};
-  for (const uint32_t p : Ways(plan.pipeline, shape.layers, plan.gpus, plan.tensor)) {
-    const PlanInputs with = With(plan, plan.tensor, p);
+  for (const uint32_t p : Degrees(plan.pipeline, shape.layers, plan.gpus, plan.tensor)) {
+    const PlanInputs with = WithDegrees(plan, plan.tensor, p);
     const uint64_t m = with.micro_batches();
     nlohmann::ordered_json seconds;
     if (plan.has_times()) seconds = BetweenStagesSeconds(with);
-    section.rows.push_back(
-        {p, with.data_parallel(), shape.layers / p, StatesOfAGpu(with), *GpuActivationBytes(with),
-         m, MicroBatchesHeld(p, m), BubbleFraction(p, m), IdleShare(p, m),
-         p == 1 ? 0 : LayerOutputBytes(shape, plan.micro_batch), seconds, p == plan.pipeline});
+    section.rows.push_back({p, with.data_parallel(), shape.layers / p, GpuStateBytes(with),
+                            *GpuActivationBytes(with), FitsInMemory(with, GpuStateBytes(with)), m,
+                            MicroBatchesHeld(p, m), BubbleFraction(p, m), IdleShare(p, m),
+                            p == 1 ? 0 : LayerOutputBytes(shape, plan.micro_batch), seconds,
+                            p == plan.pipeline});
   }
   section.notes = {
       "Bubble: (p - 1) / m of computing; idle: of the step. Held: micro-batches, 1F1B (GPipe: m).",
