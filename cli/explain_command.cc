@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tug explain: explains the duration of a traced run's steps, and predicts the effect of changes.
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,29 +13,21 @@
 #include "experiment/explain/path_file.h"
 #include "experiment/explain/traced_profile.h"
 #include "experiment/explain/what_if_prediction.h"
-#include "experiment/explain/what_if_score.h"
 #include "experiment/measures/link_plan.h"
-#include "experiment/measures/run_figures.h"
 #include "experiment/run/experiment_job.h"
 #include "nlohmann/json.hpp"
 #include "process/commands.h"
-#include "process/log_format.h"
 
 namespace tug {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr char kScoresFile[] = "what_if_scores.jsonl";
-
 struct ExplainArguments {
   std::string run;
   uint64_t step = 0;  // 0: all
   bool json = false;
-  std::string link;    // empty: from the trace
-  std::string score;   // run folder
-  std::string change;  // for --score
-  std::string scores = kScoresFile;
+  std::string link;  // empty: from the trace
 };
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
@@ -69,13 +60,7 @@ absl::StatusOr<WhatIfReport> PredictFor(const ExplainArguments& arguments,
   }
   ASSIGN_OR_RETURN(const JobConfig config, ReadRunConfig(arguments.run));
   ASSIGN_OR_RETURN(const TracedProfile traced, ProfileOfTrace(trace, config, link));
-  ASSIGN_OR_RETURN(const WhatIfReport report, PredictWhatIfs(traced, BlameOf(paths).step_seconds));
-  const absl::Status kept =
-      WriteJson(absl::StrCat(arguments.run, "/", kWhatIfFile), WhatIfJson(report));
-  if (!kept.ok()) {
-    Warn(absl::StrCat("cannot save the predictions for --score: ", kept.message()));
-  }
-  return report;
+  return PredictWhatIfs(traced, BlameOf(paths).step_seconds);
 }
 
 absl::Status Explain(const ExplainArguments& arguments) {
@@ -101,42 +86,6 @@ absl::Status Explain(const ExplainArguments& arguments) {
   return absl::OkStatus();
 }
 
-absl::Status AppendScore(const std::string& path, const WhatIfScore& score) {
-  std::ofstream file(path, std::ios::app);
-  file << ScoreJson(score).dump() << '\n';
-  file.flush();
-  if (file) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("cannot append to ", path, "; pass another file with --scores"));
-}
-
-absl::Status ScoreRun(const ExplainArguments& arguments) {
-  const absl::StatusOr<WhatIfReport> report =
-      ReadWhatIfs(absl::StrCat(arguments.run, "/", kWhatIfFile));
-  if (absl::IsNotFound(report.status())) {
-    return absl::NotFoundError(absl::StrCat("no predictions for ", arguments.run,
-                                            ": run tug explain ", arguments.run, " first"));
-  }
-  RETURN_IF_ERROR(report.status());
-  ASSIGN_OR_RETURN(const JobConfig run, ReadRunConfig(arguments.run));
-  ASSIGN_OR_RETURN(const JobConfig other, ReadRunConfig(arguments.score));
-  ASSIGN_OR_RETURN(const WhatIfPrediction change,
-                   ChangeBetween(run, other, *report, arguments.change));
-  ASSIGN_OR_RETURN(const RunFigures run_figures,
-                   ReadRunFigures(absl::StrCat(arguments.run, "/", kMetricsFile)));
-  ASSIGN_OR_RETURN(const RunFigures other_figures,
-                   ReadRunFigures(absl::StrCat(arguments.score, "/", kMetricsFile)));
-  ASSIGN_OR_RETURN(const WhatIfScore score,
-                   Score(run.name(), change, *report, run_figures, other_figures));
-  RETURN_IF_ERROR(AppendScore(arguments.scores, score));
-  if (arguments.json) {
-    Print(ScoreJson(score));
-  } else {
-    Print(ScoreText(score) + "\n");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void AddExplainCommand(CLI::App& app, Command& chosen) {
@@ -155,32 +104,14 @@ void AddExplainCommand(CLI::App& app, Command& chosen) {
           "--link", arguments->link,
           "Link rate of a host for the predictions, in tc's notation (200mbit) [from the trace]")
       ->type_name("RATE");
-  CLI::Option* score = command->add_option(
-      "--score", arguments->score,
-      "Compare the prediction with this run, of the same job with one of the changes");
-  score->type_name("RUN");
-  command
-      ->add_option(
-          "--change", arguments->change,
-          "With --score: the change, if the configuration does not show it (\"twice the link\")")
-      ->needs(score);
-  command->add_option("--scores", arguments->scores, "With --score: file to append the score to")
-      ->needs(score)
-      ->capture_default_str();
   command->footer(
       "The critical path of a step is the chain of waits from its end back to its start, over all "
       "processes; docs/explain.md explains how to read it.\n"
-      "Writes RUN/what_if.json, which --score reads.\n"
       "Examples:\n"
       "  tug train job.textproto --run-dir runs/a --trace\n"
       "  tug explain runs/a\n"
-      "  tug explain runs/a --step 12\n"
-      "  tug explain runs/a --score runs/a-with-4-servers");
-  command->callback([arguments, &chosen] {
-    chosen = [arguments] {
-      return arguments->score.empty() ? Explain(*arguments) : ScoreRun(*arguments);
-    };
-  });
+      "  tug explain runs/a --step 12");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Explain(*arguments); }; });
 }
 
 }  // namespace tug

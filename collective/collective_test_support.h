@@ -31,7 +31,14 @@ inline std::vector<CollectiveSchedule> AllReduceFamily(const AllReduceAlgorithm&
   return family;
 }
 
-// Rank 0 ends with the sum. The others need nothing, so they may be done before it has begun.
+// All ranks end with the buffer of rank 0, which may be done before the others have begun.
+inline CollectiveSchedule BroadcastFromRank0(uint32_t rank, uint32_t world) {
+  CollectiveSchedule schedule{.takes_turns = true};
+  AppendBinomialBroadcast({0, world, BinomialRounds(world)}, rank, schedule.parts, schedule.steps);
+  return schedule;
+}
+
+// Rank 0 ends with the sum; the others may be done before it has begun.
 inline CollectiveSchedule ReduceToRank0(uint32_t rank, uint32_t world) {
   CollectiveSchedule schedule{.takes_turns = true};
   AppendBinomialReduce({0, world, BinomialRounds(world)}, rank, schedule.parts, schedule.steps);

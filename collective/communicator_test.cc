@@ -16,7 +16,6 @@
 #include "base/status_macros.h"
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
-#include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -152,7 +151,7 @@ float SumOf(uint32_t world, uint64_t at) {
 std::vector<Other> Others() {
   using Value = std::optional<float>;
   return {
-      {"broadcast", BinomialBroadcast,
+      {"broadcast", BroadcastFromRank0,
        [](uint32_t, uint32_t, uint32_t, uint64_t at) -> Value { return ContributionOf(0, at, 0); }},
       {"reduce", ReduceToRank0,
        [](uint32_t r, uint32_t n, uint32_t, uint64_t at) {
@@ -260,7 +259,7 @@ TEST(Communicator, GroupsFollowOneAnotherOverOneTransport) {
         const absl::Status opened = ranks.Open(rank, group);
         ASSERT_TRUE(opened.ok()) << opened;
         const absl::Status status = ranks.communicator(rank).Run(
-            group % 2 == 0 ? ReduceToRank0(rank, 3) : BinomialBroadcast(rank, 3),
+            group % 2 == 0 ? ReduceToRank0(rank, 3) : BroadcastFromRank0(rank, 3),
             BufferOf(memory, 4096), ElementType::kFp32);
         ASSERT_TRUE(status.ok()) << status;
       }
@@ -387,7 +386,7 @@ TEST(Communicator, PostedMessagesOutliveTheirRank) {
       const std::vector<std::byte> own = Contribution(ElementType::kFp32, rank, kElements, round);
       std::copy(own.begin(), own.end(), memory->data());
       const absl::Status status = ranks.communicator(rank).Run(
-          BinomialBroadcast(rank, 2), BufferOf(memory, own.size()), ElementType::kFp32);
+          BroadcastFromRank0(rank, 2), BufferOf(memory, own.size()), ElementType::kFp32);
       ASSERT_TRUE(status.ok()) << "rank " << rank << ", round " << round << ": " << status;
       ExpectBytes(*memory, Contribution(ElementType::kFp32, 0, kElements, round), "broadcast");
     }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/nccl_group.h"
 
-#include <algorithm>
 #include <cstring>
-#include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
-#include "collective/schedules/binomial_tree.h"
 #include "kernels/cuda/device/device.h"
 
 #if TUG_CUDA
@@ -171,16 +169,6 @@ absl::Status NcclGroup::AllGather(const void* in, void* out, uint64_t count, Ele
       "ncclAllGather");
 }
 
-absl::Status NcclGroup::Broadcast(const void* in, void* out, uint64_t count, ElementType type,
-                                  uint32_t root, void* stream) {
-  return Run(
-      [&](void* communicator) {
-        return ncclBroadcast(in, out, count, TypeOf(type), static_cast<int>(root), Of(communicator),
-                             static_cast<cudaStream_t>(stream));
-      },
-      "ncclBroadcast");
-}
-
 absl::Status NcclGroup::Wait(void* stream) {
   const absl::Time deadline = SteadyNow() + options_.timeout;
   while (true) {
@@ -227,31 +215,9 @@ absl::Status NcclGroup::ReduceScatter(const void*, void*, uint64_t, ElementType,
 absl::Status NcclGroup::AllGather(const void*, void*, uint64_t, ElementType, void*) {
   return NotBuilt();
 }
-absl::Status NcclGroup::Broadcast(const void*, void*, uint64_t, ElementType, uint32_t, void*) {
-  return NotBuilt();
-}
 absl::Status NcclGroup::Wait(void*) { return NotBuilt(); }
 void NcclGroup::Abort() {}
 
 #endif  // TUG_CUDA
-
-absl::StatusOr<NcclGroup::Id> ShareNcclId(Communicator& communicator, Transport& transport) {
-  absl::StatusOr<NcclGroup::Id> id = NcclGroup::Id{};
-  if (communicator.rank() == 0) id = NcclGroup::MakeId();
-  const std::shared_ptr<AlignedBuffer> buffer = transport.NewBuffer(NcclGroup::kIdBytes);
-  const std::span<std::byte> bytes(buffer->data(), NcclGroup::kIdBytes);
-  // Zeros mean that rank 0 has no id.
-  const NcclGroup::Id sent = id.ok() ? *id : NcclGroup::Id{};
-  std::copy(sent.begin(), sent.end(), bytes.begin());
-  RETURN_IF_ERROR(communicator.Run(BinomialBroadcast(communicator.rank(), communicator.world()),
-                                   {buffer, bytes}, ElementType::kFp32));
-  if (!id.ok()) return id;
-  NcclGroup::Id received;
-  std::copy(bytes.begin(), bytes.end(), received.begin());
-  if (received == NcclGroup::Id{}) {
-    return absl::UnavailableError("rank 0 cannot create a group of GPUs: see the error of rank 0");
-  }
-  return received;
-}
 
 }  // namespace tug

@@ -7,7 +7,7 @@
 // every wait checks ncclCommGetAsyncError and a deadline; a failed group is aborted
 // (ncclCommAbort), which ends kernels that wait for a lost rank.
 //
-//   ASSIGN_OR_RETURN(NcclGroup::Id id, ShareNcclId(communicator, transport));
+//   ASSIGN_OR_RETURN(NcclGroup::Id id, NcclGroup::MakeId());  // on one rank, for all
 //   ASSIGN_OR_RETURN(auto group, NcclGroup::Create({.rank = r, .world = n}, id));
 //   RETURN_IF_ERROR(group->AllReduce(gradient, gradient, count, ElementType::kFp32, stream));
 //   RETURN_IF_ERROR(group->Wait(stream));
@@ -15,8 +15,7 @@
 // Built with --config=cuda. Without it, and on hosts without a GPU, MakeId and Create fail with
 // UNAVAILABLE ("no GPU: ...").
 //
-// In a job that spans hosts, use one group for the GPUs of each host: reduce there, then push and
-// pull between hosts. Ranks that share a GPU must each set a different NCCL_HOSTID.
+// Ranks that share a GPU must each set a different NCCL_HOSTID.
 
 #include <array>
 #include <cstddef>
@@ -29,9 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "collective/communicator.h"
 #include "collective/element_type.h"
-#include "transport/transport.h"
 
 namespace tug {
 
@@ -71,13 +68,10 @@ class NcclGroup {
   //   AllReduce      [count] -> [count], the sum
   //   ReduceScatter  [world x count] -> [count], this rank's part of the sum
   //   AllGather      [count] -> [world x count], by rank
-  //   Broadcast      [count] of `root` -> [count]
   absl::Status AllReduce(const void* in, void* out, uint64_t count, ElementType type, void* stream);
   absl::Status ReduceScatter(const void* in, void* out, uint64_t count, ElementType type,
                              void* stream);
   absl::Status AllGather(const void* in, void* out, uint64_t count, ElementType type, void* stream);
-  absl::Status Broadcast(const void* in, void* out, uint64_t count, ElementType type, uint32_t root,
-                         void* stream);
 
   // Blocks until all work queued on the stream is done. Errors: UNAVAILABLE (a rank is gone, or
   // another NCCL error), DEADLINE_EXCEEDED (`timeout`), CANCELLED (Abort).
@@ -107,10 +101,6 @@ class NcclGroup {
   void* communicator_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null before Join and after Abort
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
-
-// Agrees on one id among ranks that can already communicate; rank 0 makes it. Errors: if MakeId
-// fails, its error on rank 0 and UNAVAILABLE on the others; those of the communicator.
-absl::StatusOr<NcclGroup::Id> ShareNcclId(Communicator& communicator, Transport& transport);
 
 }  // namespace tug
 

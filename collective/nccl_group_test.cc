@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
-#include "transport/dual_transport.h"
 
 #if TUG_CUDA
 #include <cuda_runtime_api.h>
@@ -193,46 +191,6 @@ TEST(NcclGroup, AnAbortEndsTheWaitForOthersToJoin) {
 }
 
 #endif  // TUG_CUDA
-
-// Rank 0 makes the id or fails; all ranks learn which.
-TEST(ShareNcclId, GivesAllRanksTheSameOrAnErrorOnAll) {
-  constexpr uint32_t kWorld = 3;
-  std::random_device random;
-  CommunicatorOptions options;
-  options.group.job = (uint64_t{random()} << 32) | random();
-  std::vector<std::unique_ptr<DualTransport>> transports;
-  for (uint32_t rank = 0; rank < kWorld; ++rank) {
-    DualTransport::Options endpoint;
-    endpoint.tcp.self = WorkerPeer(rank + 1);
-    endpoint.tcp.bind_host = "127.0.0.1";
-    endpoint.job = options.group.job;
-    auto transport = DualTransport::Create(endpoint);
-    ASSERT_TRUE(transport.ok()) << transport.status();
-    options.group.peers.push_back(endpoint.tcp.self);
-    options.endpoints.push_back((*transport)->endpoint());
-    transports.push_back(*std::move(transport));
-  }
-  std::vector<absl::StatusOr<NcclGroup::Id>> ids(kWorld, absl::UnknownError("not run"));
-  std::vector<std::thread> ranks;
-  for (uint32_t rank = 0; rank < kWorld; ++rank) {
-    ranks.emplace_back([&, rank] {
-      CommunicatorOptions mine = options;
-      mine.group.rank = rank;
-      auto communicator = Communicator::Create(mine, *transports[rank]);
-      ids[rank] = communicator.ok() ? ShareNcclId(**communicator, *transports[rank])
-                                    : communicator.status();
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
-  for (uint32_t rank = 0; rank < kWorld; ++rank) {
-    ASSERT_EQ(ids[rank].ok(), ids[0].ok()) << ids[rank].status();
-    if (ids[0].ok()) {
-      EXPECT_EQ(*ids[rank], *ids[0]);
-    } else {
-      EXPECT_TRUE(absl::IsUnavailable(ids[rank].status())) << ids[rank].status();
-    }
-  }
-}
 
 }  // namespace
 }  // namespace tug

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "collective/algorithms.h"
+#include "collective/collective_test_support.h"
 #include "collective/message_plan.h"
 #include "collective/schedules/binary_tree.h"
-#include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/halving_doubling.h"
 #include "collective/schedules/ring.h"
 #include "gmock/gmock.h"
@@ -111,7 +111,8 @@ std::map<std::string, ScheduleOf> AllSchedules() {
                                 {.parts = algorithm.has_parts ? 3u : 1u, .ranks_per_host = 2});
     };
   }
-  all["broadcast"] = BinomialBroadcast;
+  all["broadcast"] = BroadcastFromRank0;
+  all["reduce"] = ReduceToRank0;
   return all;
 }
 

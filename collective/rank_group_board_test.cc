@@ -10,7 +10,6 @@
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
 #include "collective/rank_group.h"
-#include "collective/schedules/binomial_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -160,9 +159,9 @@ TEST_F(RankGroupBoardTest, LongCollectivesGoByMessagesInBetween) {
 
 TEST_F(RankGroupBoardTest, SleepingRankIsWokenByMessageOfPostingRank) {
   Open(3);
-  Start(1, BinomialBroadcast(1, 3), kShort);
+  Start(1, BroadcastFromRank0(1, 3), kShort);
   boards_[1]->SetAsleep(true);
-  Start(0, BinomialBroadcast(0, 3), kShort);
+  Start(0, BroadcastFromRank0(0, 3), kShort);
   EXPECT_TRUE(groups_[0]->Work());
   ASSERT_TRUE(groups_[0]->finished(0));
   ASSERT_EQ(packets_.size(), 1u);
@@ -175,19 +174,19 @@ TEST_F(RankGroupBoardTest, SleepingRankIsWokenByMessageOfPostingRank) {
 TEST_F(RankGroupBoardTest, RankAheadWaitsForCellsAndFailsWithItsPeer) {
   Open(2);
   for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {
-    Start(0, BinomialBroadcast(0, 2), kShort);
+    Start(0, BroadcastFromRank0(0, 2), kShort);
     EXPECT_TRUE(groups_[0]->Work());
     ASSERT_TRUE(groups_[0]->finished(i));
   }
-  Start(0, BinomialBroadcast(0, 2), kShort);
+  Start(0, BroadcastFromRank0(0, 2), kShort);
   while (groups_[0]->Work()) {
   }
   EXPECT_FALSE(groups_[0]->finished(MessageBoard::kCells));
-  Start(1, BinomialBroadcast(1, 2), kShort);
+  Start(1, BroadcastFromRank0(1, 2), kShort);
   EXPECT_TRUE(groups_[1]->Work());
   EXPECT_TRUE(groups_[0]->Work());
   EXPECT_TRUE(groups_[0]->finished(MessageBoard::kCells));
-  Start(0, BinomialBroadcast(0, 2), kShort);
+  Start(0, BroadcastFromRank0(0, 2), kShort);
   groups_[0]->OnLost(1, "is gone");
   EXPECT_THAT(Error(0), HasSubstr("rank 1 (worker 2) is gone"));
 }
@@ -244,7 +243,7 @@ TEST_F(RankGroupBoardTest, EarlyPostIsKeptUntilItsTurn) {
   ASSERT_FALSE(groups_[1]->finished(0)) << "rank 2 is not there yet";
   const auto result = buffers_[1];
   for (uint32_t i = 0; i < MessageBoard::kCells; ++i) {  // reuses all cells for rank 1
-    Start(0, BinomialBroadcast(0, 4), kShort, /*round=*/7);
+    Start(0, BroadcastFromRank0(0, 4), kShort, /*round=*/7);
     EXPECT_TRUE(groups_[0]->Work());
   }
   Start(2, LastBeforeFirst(2), kShort);
@@ -269,7 +268,7 @@ CollectiveSchedule BroadcastOfRank1(uint32_t rank) {
 
 TEST_F(RankGroupBoardTest, AMessageThatNobodyExpectsIsAnErrorThatNamesTheRank) {
   Open(3);
-  Start(2, BinomialBroadcast(2, 3), kShort);
+  Start(2, BroadcastFromRank0(2, 3), kShort);
   for (const uint32_t rank : {0, 1}) Start(rank, BroadcastOfRank1(rank), kShort);
   PassTime(absl::Milliseconds(300));
   EXPECT_THAT(Error(2),
@@ -291,10 +290,10 @@ TEST_F(RankGroupBoardTest, ShortAndLongAreAnErrorThatSaysBothSizes) {
 
 TEST_F(RankGroupBoardTest, SizeMismatchWithPostingRankIsReported) {
   Open(2);
-  Start(0, BinomialBroadcast(0, 2), kShort);
+  Start(0, BroadcastFromRank0(0, 2), kShort);
   EXPECT_TRUE(groups_[0]->Work());
   ASSERT_TRUE(groups_[0]->finished(0));
-  Start(1, BinomialBroadcast(1, 2), kLong);
+  Start(1, BroadcastFromRank0(1, 2), kLong);
   PassTime(absl::Milliseconds(300));
   EXPECT_THAT(Error(1),
               AllOf(HasSubstr("rank 0"), HasSubstr("500 FP32 elements"), HasSubstr("50000 FP32")));
@@ -312,8 +311,8 @@ TEST_F(RankGroupBoardTest, AnotherAlgorithmIsAnErrorThatNamesTheRank) {
 
 TEST_F(RankGroupBoardTest, ErrorNamesRankThatIsACollectiveAhead) {
   Open(2);
-  Start(0, BinomialBroadcast(0, 2), 0);  // posts nothing
-  Start(0, BinomialBroadcast(0, 2), kShort);
+  Start(0, BroadcastFromRank0(0, 2), 0);  // posts nothing
+  Start(0, BroadcastFromRank0(0, 2), kShort);
   StartAllReduce(1, kShort);
   EXPECT_TRUE(groups_[1]->Work());
   EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0"), HasSubstr("is in collective 1"),

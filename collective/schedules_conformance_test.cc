@@ -14,7 +14,6 @@
 #include "collective/collective_test_support.h"
 #include "collective/network/schedule_proof.h"
 #include "collective/network/write_hazards.h"
-#include "collective/schedules/binomial_tree.h"
 #include "collective/schedules/ring.h"
 
 namespace tug {
@@ -177,7 +176,7 @@ TEST(RingSchedules, GatherThePartsOfAllOnAll) {
 TEST(BinomialTree, BroadcastsFromRank0) {
   for (uint32_t world = 1; world <= kLargestWorld; ++world) {
     ASSERT_NO_FATAL_FAILURE(ExpectEnds(
-        FamilyOf(BinomialBroadcast, world), [](uint32_t rank, uint32_t) { return rank == 0; },
+        FamilyOf(BroadcastFromRank0, world), [](uint32_t rank, uint32_t) { return rank == 0; },
         [](SumTerms& terms, uint32_t, uint32_t part) { return terms.Leaf(0, part); },
         "broadcast of " + std::to_string(world)));
   }

@@ -22,7 +22,6 @@
 namespace tug {
 namespace {
 
-using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 // Fields that may differ between two nodes of one job: all use the coordinator's, or each machine
@@ -164,31 +163,6 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   FillPushCodecDefaults(config);
 }
 
-std::string FirstDifferenceWithin(const Message& one, const Message& other,
-                                  const std::string& prefix) {
-  for (int i = 0; i < one.GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor* field = one.GetDescriptor()->field(i);
-    const std::string path = prefix + field->name();
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
-      const bool in_one = one.GetReflection()->HasField(one, field);
-      if (field->real_containing_oneof() != nullptr &&
-          in_one != other.GetReflection()->HasField(other, field)) {
-        return absl::StrCat(path, " is chosen in ",
-                            in_one ? "one, not in the other" : "the other, not in one");
-      }
-      std::string found =
-          FirstDifferenceWithin(one.GetReflection()->GetMessage(one, field),
-                                other.GetReflection()->GetMessage(other, field), path + ".");
-      if (!found.empty()) return found;
-      continue;
-    }
-    const std::string a = FieldRef{&one, field}.Text();
-    const std::string b = FieldRef{&other, field}.Text();
-    if (a != b) return absl::StrCat(path, " is ", a, " in one and ", b, " in the other");
-  }
-  return "";
-}
-
 }  // namespace
 
 JobConfig IdentityOf(JobConfig config) {
@@ -265,10 +239,6 @@ uint64_t Fingerprint(const JobConfig& config) {
     IdentityOf(config).SerializeToCodedStream(&coded);
   }
   return XXH3_64bits(bytes.data(), bytes.size());
-}
-
-std::string FirstDifference(const JobConfig& one, const JobConfig& other) {
-  return FirstDifferenceWithin(IdentityOf(one), IdentityOf(other), "");
 }
 
 }  // namespace tug

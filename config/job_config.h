@@ -58,10 +58,6 @@ JobConfig IdentityOf(JobConfig config);
 // which may differ between machines, and trace, watch and security.
 uint64_t Fingerprint(const JobConfig& config);
 
-// "train.steps is 100 in one and 200 in the other", for the first field that makes the fingerprints
-// differ; empty if none does.
-std::string FirstDifference(const JobConfig& one, const JobConfig& other);
-
 }  // namespace tug
 
 #endif  // TUG_CONFIG_JOB_CONFIG_H_

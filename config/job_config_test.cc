@@ -239,17 +239,10 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
             .contains(rule.path) ||
         absl::StartsWith(rule.path, "watch.");
     EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;
-    const std::string difference = FirstDifference(config, other);
-    if (machine) {
-      EXPECT_EQ(difference, "");
-    } else {
-      EXPECT_THAT(difference, HasSubstr(std::string(rule.path) + " is "));
-    }
   }
   JobConfig encoded = config;
   encoded.mutable_comm()->mutable_push_codec()->mutable_int8();
-  EXPECT_EQ(FirstDifference(config, encoded),
-            "comm.push_codec.int8 is chosen in the other, not in one");
+  EXPECT_NE(Fingerprint(encoded), Fingerprint(config));
   JobConfig resolved = config;
   resolved.mutable_data()->set_resolved_alphabet("abc");
   resolved.mutable_data()->set_resolved_symbols(3);
@@ -259,8 +252,7 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
   resolved.mutable_replay()->mutable_resolved_profile()->add_blocks()->set_name("fc6");
   EXPECT_EQ(Fingerprint(resolved), Fingerprint(config));
   resolved.mutable_data()->set_path("elsewhere");
-  EXPECT_EQ(FirstDifference(config, resolved),
-            "data.path is \"text\" in one and \"elsewhere\" in the other");
+  EXPECT_NE(Fingerprint(resolved), Fingerprint(config));
 }
 
 }  // namespace

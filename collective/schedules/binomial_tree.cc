@@ -7,13 +7,6 @@
 
 namespace tug {
 
-CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world) {
-  TUG_CHECK(rank < world);
-  CollectiveSchedule schedule{.takes_turns = true};
-  AppendBinomialBroadcast({0, world, BinomialRounds(world)}, rank, schedule.parts, schedule.steps);
-  return schedule;
-}
-
 // The rounds of the broadcast, reversed in order and direction.
 void AppendBinomialReduce(const TreeRanks& group, uint32_t rank, uint32_t parts,
                           std::vector<Step>& steps) {

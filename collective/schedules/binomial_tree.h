@@ -2,7 +2,7 @@
 #ifndef TUG_COLLECTIVE_SCHEDULES_BINOMIAL_TREE_H_
 #define TUG_COLLECTIVE_SCHEDULES_BINOMIAL_TREE_H_
 
-// Broadcast and reduce along a binomial tree (Thakur, Rabenseifner and Gropp 2005). Ranks are
+// Reduce and broadcast along a binomial tree (Thakur, Rabenseifner and Gropp 2005). Ranks are
 // numbered relative to the root, v = rank - root. From the root outwards, in the round with
 // distance d = 2^(L-1), ..., 2, 1 (L = ceil(log2 N)) every v that is a multiple of 2d serves v + d,
 // if it exists; towards the root the same pairs in the opposite order.
@@ -15,9 +15,6 @@
 #include "collective/schedules/schedule.h"
 
 namespace tug {
-
-// All ranks end with the buffer of rank 0. One part.
-CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world);
 
 // The ranks of one host among others (hierarchical.h): first, ..., first + count - 1; the first is
 // the root. REQUIRES: count <= 2^rounds.

@@ -2,8 +2,7 @@
 #ifndef TUG_EXPERIMENT_EXPLAIN_WHAT_IF_H_
 #define TUG_EXPERIMENT_EXPLAIN_WHAT_IF_H_
 
-// Possible changes to a job that is too slow: one row each, to be simulated (what_if_prediction.h)
-// and, once tried, scored (what_if_score.h).
+// Possible changes to a job that is too slow: one row each, to be simulated (what_if_prediction.h).
 
 #include <optional>
 #include <string>

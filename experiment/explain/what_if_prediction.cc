@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/files/file.h"
 #include "base/status_macros.h"
 #include "experiment/explain/what_if.h"
 #include "nlohmann/json.hpp"
@@ -15,7 +14,6 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr uint64_t kFileLimitBytes = 1 << 20;
 // Limit over all predictions: about 15 s.
 constexpr double kMaxChunks = 1e8;
 
@@ -78,30 +76,6 @@ OrderedJson WhatIfJson(const WhatIfReport& report) {
           {"slowdown", report.slowdown},
           {"notes", report.notes},
           {"predictions", predictions}};
-}
-
-absl::StatusOr<WhatIfReport> ReadWhatIfs(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kFileLimitBytes));
-  try {
-    const OrderedJson json = OrderedJson::parse(text);
-    WhatIfReport report{.measured_seconds = json.at("measured_seconds"),
-                        .simulated_seconds = json.at("simulated_seconds"),
-                        .link_bytes_per_second = json.at("link_bytes_per_second"),
-                        .lane_bytes_per_second = json.at("lane_bytes_per_second"),
-                        .slowdown = json.at("slowdown"),
-                        .notes = json.at("notes").get<std::vector<std::string>>()};
-    for (const OrderedJson& prediction : json.at("predictions")) {
-      report.predictions.push_back({prediction.at("name").get<std::string>(),
-                                    prediction.at("sets").get<std::vector<std::string>>(),
-                                    prediction.at("link").get<double>(),
-                                    prediction.at("step_seconds").get<double>(),
-                                    prediction.at("speed_up").get<double>()});
-    }
-    return report;
-  } catch (const OrderedJson::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " was not written by tug explain: ", error.what()));
-  }
 }
 
 }  // namespace tug

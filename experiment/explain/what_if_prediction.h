@@ -40,11 +40,7 @@ struct WhatIfReport {
 // longer.
 absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double measured_seconds);
 
-// RUN/what_if.json.
-inline constexpr char kWhatIfFile[] = "what_if.json";
 nlohmann::ordered_json WhatIfJson(const WhatIfReport& report);
-// Errors: NOT_FOUND, INVALID_ARGUMENT.
-absl::StatusOr<WhatIfReport> ReadWhatIfs(const std::string& path);
 
 }  // namespace tug
 

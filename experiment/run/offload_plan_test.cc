@@ -43,8 +43,8 @@ TEST(OffloadPlan, CasesDifferInWhatAnUpdateAndAForwardPassWaitFor) {
   // Nothing else differs.
   offload.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
   offload.mutable_comm()->set_scheduler(CommConfig::BYTESCHEDULER);
-  EXPECT_EQ(FirstDifference(offload, overlapped), "");
-  EXPECT_EQ(FirstDifference(ConfigOf(a, *plan, OffloadKind::kPlain), overlapped), "");
+  EXPECT_EQ(Fingerprint(offload), Fingerprint(overlapped));
+  EXPECT_EQ(Fingerprint(ConfigOf(a, *plan, OffloadKind::kPlain)), Fingerprint(overlapped));
 }
 
 // The experiment overrides settings of the job file that contradict it.
