@@ -23,6 +23,7 @@ using Words = std::vector<std::string>;
 // Help of the command that `words` name; no words: of tug.
 absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words) {
   const CLI::App* command = &app;
+  Words path = {app.get_name()};
   for (size_t i = 0; i < words.size(); ++i) {
     std::vector<std::string> names = CommandNames(*command);
     const CLI::App* found = FindCommand(*command, words[i]);
@@ -33,8 +34,10 @@ absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words)
                        DidYouMean(words[i], names), "; `tug help` lists the commands"));
     }
     command = found;
+    path.push_back(words[i]);
   }
-  return command->help();
+  return app.get_formatter()->make_help(command, absl::StrJoin(path, " "),
+                                        CLI::AppFormatMode::Normal);
 }
 
 absl::StatusOr<std::string> Help(const CLI::App& app, const Words& words) {
