@@ -257,7 +257,7 @@ void RunReporter::PrintNextCommands(const StatusReply& status, bool complete) {
   if (newest_step_.has_value()) {
     line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",
                            replay_.empty() ? absl::StrCat(kLossPicture, ", ") : "",
-                           "checkpoints/"));
+                           "checkpoints/, ", kLogFolder, "/"));
   }
   if (const auto best = ReadBest(run_dir_);
       best.ok() && best->version != status.last_checkpoint()) {

@@ -114,8 +114,9 @@ std::vector<std::string> BlameLines(const Blame& blame) {
                     Percent(row.part));
     rest -= row.part;
   }
-  if (blame.rows.size() > kNamed) {
-    absl::StrAppend(&parts, ", ", blame.rows.size() - kNamed, " more ", Percent(rest));
+  if (const size_t others = blame.rows.size() - std::min(kNamed, blame.rows.size()); others > 0) {
+    absl::StrAppend(&parts, ", ", others,
+                    others == 1 ? " smaller part " : " smaller parts, together ", Percent(rest));
   }
   std::vector<BlameRow> largest = blame.rows;
   std::ranges::stable_sort(largest, std::greater(), &BlameRow::steps);

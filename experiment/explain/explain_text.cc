@@ -39,7 +39,10 @@ std::string RowsText(const Blame& blame) {
                      Percent(row.least_part), Percent(row.most_part),
                      absl::StrFormat("%d of %d", row.steps, blame.steps)});
   }
-  if (more > 0) table.push_back({absl::StrCat(more, " more"), Percent(rest), "", "", "", ""});
+  if (more > 0) {
+    const char* parts = more == 1 ? " smaller part" : " smaller parts, together";
+    table.push_back({absl::StrCat(more, parts), Percent(rest), "", "", "", ""});
+  }
   return MarkdownTable(std::move(table));
 }
 

@@ -53,7 +53,7 @@ TEST(ExplainText, SaysWhatTheTimeWentTo) {
   EXPECT_THAT(text, HasSubstr("critical path of 1 steps, 100.0 ms each; unexplained: 0.0%"));
   EXPECT_THAT(text, HasSubstr("| worker 2 backward "));
   EXPECT_THAT(text, HasSubstr("| link worker 2 to server 1 (push) "));
-  EXPECT_THAT(text, HasSubstr("| 1 more ")) << "less than 1%";
+  EXPECT_THAT(text, HasSubstr("| 1 smaller part ")) << "less than 1%";
   EXPECT_THAT(text, HasSubstr("worker 2 in 1 of 1 (60.0% of all time)"));
   EXPECT_THAT(text, HasSubstr("worker 2 backward 60%"));
   EXPECT_THAT(ChainText(Paths()[0]), HasSubstr("critical path of step 5, 100.00 ms"));
