@@ -45,7 +45,8 @@ TEST(DeclaredBlocks, RefusesABlockAndNamesIt) {
   EXPECT_THAT(ErrorOf(CheckDeclaredBlock(Block(std::string(129, 'x'), 1))), HasSubstr("1..128"));
   EXPECT_THAT(ErrorOf(CheckDeclaredBlock(Block("a", 0))), HasSubstr("'a' has no elements"));
   EXPECT_THAT(ErrorOf(CheckDeclaredBlock(Block("a", UINT64_MAX))), HasSubstr("'a' has too many"));
-  EXPECT_THAT(ErrorOf(CheckDeclaredBlock(Block("a", 1, NAN))), HasSubstr("'a' begins at nan"));
+  EXPECT_THAT(ErrorOf(CheckDeclaredBlock(Block("a", 1, NAN))),
+              HasSubstr("'a' has initial weights nan"));
   EXPECT_THAT(ErrorOf(CheckDeclaredBlock(Block("a", 1, 0, -1))), HasSubstr("deviation >= 0"));
   BlockSpec product = Block("a", 1);
   for (int i = 0; i < 5; ++i) product.mutable_tensors(0)->add_shape(1 << 20);
