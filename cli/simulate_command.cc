@@ -241,9 +241,11 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
       ->capture_default_str();
   command->footer(
       "Examples:\n"
-      "  tug simulate scheduling job.textproto --link 200mbit\n"
-      "  tug simulate scheduling job.textproto --workers 4,16,64 --servers 2,8,32 --link 10gbit\n"
-      "  tug simulate scheduling job.textproto --set replay.size_scale=1 --set "
+      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --link 200mbit\n"
+      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --workers 4,16,64 --servers "
+      "2,8,32 --link 10gbit\n"
+      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --set replay.size_scale=1 "
+      "--set "
       "replay.time_scale=1 --workers 512 --servers 128 --link 10gbit");
   command->callback([a, &chosen] { chosen = [a] { return SimulateScheduling(*a); }; });
 }
@@ -256,7 +258,7 @@ void AddSimulateCommand(CLI::App& app, Command& chosen) {
   simulate->require_subcommand(1);
   simulate->footer(
       "Examples:\n"
-      "  tug simulate scheduling job.textproto --link 1gbit\n"
+      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --link 1gbit\n"
       "  tug simulate faults --runs 1000\n"
       "Each has its own --help.");
   AddSimulateScheduling(*simulate, chosen);
