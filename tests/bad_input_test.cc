@@ -120,7 +120,6 @@ TEST_P(RefusedInput, IsOneLineWithARemedyAndLeavesNothing) {
 INSTANTIATE_TEST_SUITE_P(
     CommandLine, RefusedInput,
     ::testing::Values(
-        BadInput{"NoCommand", {}, {"tug --help"}},
         BadInput{"UnknownCommand", {"trian", "job.textproto"}, {"trian", "tug --help"}},
         BadInput{
             "UnknownFlag", {"train", "job.textproto", "--fast"}, {"--fast", "tug train --help"}},
