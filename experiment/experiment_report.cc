@@ -98,36 +98,35 @@ std::string Losses(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   const std::vector<std::string> names =
       plan.axes.empty() ? std::vector<std::string>{plan.cases[0].name} : plan.axes[0].labels;
-  std::vector<LossRow> rows;
+  std::vector<Chart> panels;
   for (size_t i = 0; i < results.courses.size(); ++i) {
     const auto& figures = results.courses[i].figures;
     if (!figures.has_value()) continue;
     const PlannedCase& one = plan.cases[i];
     const std::string title = PanelTitle(plan, {.over = 0}, one);
-    auto row = std::find_if(rows.begin(), rows.end(),
-                            [&](const LossRow& other) { return other.title == title; });
-    if (row == rows.end()) {
-      row = rows.insert(
-          rows.end(),
-          LossRow{title,
-                  {{"step", {}}, {"samples", {}}, {"seconds", {}}, {"MB pushed and pulled", {}}}});
+    auto row = std::find_if(panels.begin(), panels.end(),
+                            [&](const Chart& panel) { return panel.title == title; });
+    if (row == panels.end()) {
+      panels.push_back(LossPanel(title, "step"));
+      for (const char* x : {"samples", "seconds", "MB pushed and pulled"}) {
+        panels.push_back(LossPanel("", x));
+      }
+      row = panels.end() - kLossPanels;
     }
     const size_t number = one.values.empty() ? 0 : one.values[0];
-    const auto add = [&](LossPanel& panel, std::function<double(uint64_t, double)> x) {
-      panel.series.push_back({names[number], SeriesColor(number), &*figures, std::move(x)});
+    const auto add = [&](const std::function<double(uint64_t, double)>& x) {
+      AddLosses(*figures, names[number], SeriesColor(number), x, *row++);
     };
-    add(row->panels[0], [](uint64_t step, double) { return static_cast<double>(step); });
-    add(row->panels[1], [&one](uint64_t step, double) { return SamplesAt(one.config, step); });
-    add(row->panels[2], [](uint64_t, double seconds) { return seconds; });
-    add(row->panels[3], MegabytesBy(*figures));
+    add([](uint64_t step, double) { return static_cast<double>(step); });
+    add([&one](uint64_t step, double) { return SamplesAt(one.config, step); });
+    add([](uint64_t, double seconds) { return seconds; });
+    add(MegabytesBy(*figures));
   }
-  if (rows.empty()) return "";
-  return FigureHtml(
-      "Losses",
-      absl::StrCat(SeriesLegend(names),
-                   "<br/>First repeat. Lines: moving mean of the training loss. Dots: validation "
-                   "loss; the last dot is over the whole validation split."),
-      LossPanelsSvg(rows));
+  if (panels.empty()) return "";
+  return FigureHtml("Losses",
+                    "First repeat. Lines: moving mean of the training loss. Dots: validation "
+                    "loss; the last dot is over the whole validation split.",
+                    LossPanelsSvg(panels, names));
 }
 
 std::string Timelines(const ExperimentResults& results) {

@@ -20,14 +20,10 @@ struct LossCurve {
   std::vector<LossPoint> validation;
 };
 
-// The curve as an SVG image, 860 x 480: faint training loss under its moving average, validation
+// The curve as an SVG image, 860 wide: faint training loss under its moving average, validation
 // loss as dots, axes with round numbers, a legend. Skips points that are not finite; thins long
 // series to a few points per pixel column. Pure, thread-safe.
 std::string LossCurveSvg(const LossCurve& curve);
-
-// Round numbers (1, 2 or 5 times a power of ten apart) inside [low, high], about `wanted` of them;
-// at least one if low <= high are finite.
-std::vector<double> NiceTicks(double low, double high, int wanted);
 
 }  // namespace tug
 

@@ -27,20 +27,6 @@ LossCurve Curve(uint64_t steps) {
   return curve;
 }
 
-TEST(NiceTicks, AreRoundAndInside) {
-  EXPECT_EQ(NiceTicks(0, 2000, 8), (std::vector<double>{0, 500, 1000, 1500, 2000}));
-  const std::vector<double> ticks = NiceTicks(1.37, 4.21, 7);
-  ASSERT_EQ(ticks.size(), 6u);
-  EXPECT_NEAR(ticks.front(), 1.5, 1e-12);
-  EXPECT_NEAR(ticks.back(), 4.0, 1e-12);
-}
-
-TEST(NiceTicks, HoldWhenThereIsNoRange) {
-  EXPECT_EQ(NiceTicks(3, 3, 5), (std::vector<double>{3}));
-  EXPECT_TRUE(NiceTicks(0, INFINITY, 5).empty());
-  EXPECT_TRUE(NiceTicks(2, 1, 5).empty());
-}
-
 TEST(LossCurveSvg, DrawsBothSeriesAndEscapesTheTitle) {
   const std::string svg = LossCurveSvg(Curve(1000));
   EXPECT_THAT(svg, HasSubstr("bible &lt;char&gt; &amp; more"));

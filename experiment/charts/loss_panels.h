@@ -2,40 +2,32 @@
 #ifndef TUG_EXPERIMENT_CHARTS_LOSS_PANELS_H_
 #define TUG_EXPERIMENT_CHARTS_LOSS_PANELS_H_
 
-// Losses of several runs, over x axes of choice.
+// Losses of several runs, over x axes of choice. Pure, thread-safe.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/charts/chart.h"
 #include "experiment/measures/run_figures.h"
 
 namespace tug {
 
-// One run. Line: training loss, as a moving mean over 1/40 of the run; it ends where it is not
-// finite. Dots: evaluations.
-struct LossSeries {
-  std::string name;
-  std::string color;  // CSS
-  const RunFigures* figures = nullptr;
-  // X coordinate, from 0 on, of a job step that completed at `seconds`.
-  std::function<double(uint64_t step, double seconds)> x;
-};
+inline constexpr size_t kLossPanels = 4;  // in a row
 
-struct LossPanel {
-  std::string x_name;
-  std::vector<LossSeries> series;
-};
+Chart LossPanel(const std::string& title, const std::string& x_name);
 
-struct LossRow {
-  std::string title;
-  std::vector<LossPanel> panels;  // up to four
-};
+// Adds a run to a panel. Line: training loss, as a moving mean over 1/40 of the run; it ends where
+// it is not finite. Dots: evaluations. `x`: coordinate, from 0 on, of a job step that completed at
+// `seconds`.
+void AddLosses(const RunFigures& figures, const std::string& name, const std::string& color,
+               const std::function<double(uint64_t step, double seconds)>& x, Chart& panel);
 
-// An <svg> in which all panels share one loss axis; "" if there is nothing to draw. Pure,
-// thread-safe.
-std::string LossPanelsSvg(const std::vector<LossRow>& rows);
+// An <svg> in which all panels share one loss axis; "" if there is nothing to draw. `names`: those
+// of the series 0, 1, ..., for a legend of their colours (SeriesColor).
+std::string LossPanelsSvg(const std::vector<Chart>& panels, const std::vector<std::string>& names);
 
 }  // namespace tug
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/charts/chart.h"
 #include "base/xml_text.h"
 
 namespace tug {
@@ -43,14 +44,15 @@ td.text, th.text { text-align: left; }
 tr.first td { border-top: 1px solid var(--grid); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 8px 0; }
 dt { color: var(--soft); } dd { margin: 0; }
-text { fill: var(--ink); } text.small { fill: var(--soft); } text.name { font-weight: 600; font-size: 14px; }
+text { fill: var(--ink); } text.small, tspan.small { fill: var(--soft); } tspan.small { font-weight: 400; font-size: 12px; }
+text.name { font-weight: 600; font-size: 14px; }
 text.block { fill: #17202b; font-size: 11px; } text.waits { font-size: 11px; paint-order: stroke;
   stroke: var(--card); stroke-width: 4px; }
 rect.row { fill: var(--grid); opacity: 0.35; } rect.span { stroke: var(--card); stroke-width: 0.4; }
 rect.wait { fill: url(#hatch); stroke: var(--wait); stroke-width: 0.6; }
-rect.busy { fill: var(--busy); } rect.clear { fill: var(--card); }
+rect.busy { fill: var(--busy); } line.clear { stroke: var(--card); stroke-width: 5; }
 rect.step, rect.slowstep { fill: var(--busy); stroke: var(--card); stroke-width: 1.2; } rect.slowstep { fill: var(--slow); }
-text.slowname { fill: var(--ink); font-weight: 600; } .entry { white-space: nowrap; } circle.dot { stroke: var(--card); stroke-width: 0.8; }
+text.slowname { fill: var(--ink); font-weight: 600; } circle.dot { stroke: var(--card); stroke-width: 0.8; }
 ul { margin: 6px 0 12px; padding-left: 20px; max-width: 900px; } line.grid { stroke: var(--grid); } line.end { stroke: var(--ink); stroke-width: 1.5; }
 line.bound { stroke: var(--bound); stroke-width: 1.6; stroke-dasharray: 5 4; }
 line.range { stroke: var(--ink); stroke-width: 1.4; }
@@ -150,25 +152,10 @@ std::string DetailsHtml(const std::string& summary, const std::vector<std::strin
   return html + "</details>\n";
 }
 
-std::string SvgFile(const std::string& svg) {
-  const size_t end = svg.find('>');
-  if (end == std::string::npos) return "";
-  return absl::StrCat(svg.substr(0, end + 1), "\n<style>", kStyle, "</style>\n", kPatterns, "\n",
-                      svg.substr(end + 1));
-}
+std::string SvgFile(const std::string& svg) { return SvgFile(svg, kStyle, kPatterns); }
 
 std::string SeriesColor(size_t series) {
   return absl::StrCat("var(--series", series % kSeriesColors, ")");
-}
-
-std::string SeriesLegend(const std::vector<std::string>& names) {
-  std::string html;
-  for (size_t i = 0; i < names.size(); ++i) {
-    absl::StrAppend(&html, "<span class=\"entry\">",
-                    Swatch(absl::StrCat("background:", SeriesColor(i))), XmlEscaped(names[i]),
-                    "</span> ");
-  }
-  return html;
 }
 
 std::string Swatch(const std::string& style) {

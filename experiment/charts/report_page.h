@@ -41,8 +41,6 @@ std::string SvgFile(const std::string& svg);
 
 // CSS colour of series number `series`, the same in all pictures of a page.
 std::string SeriesColor(size_t series);
-// Legend of these colours: names[i] has the colour of series i.
-std::string SeriesLegend(const std::vector<std::string>& names);
 
 // A patch of a colour, for legends. `style`: its CSS.
 std::string Swatch(const std::string& style);

@@ -3,8 +3,7 @@
 #define TUG_EXPERIMENT_CHARTS_TIMELINE_SVG_H_
 
 // Timelines drawn one below another on one time axis, as the lectures draw wait-free
-// back-propagation, ByteScheduler and the ideal case. Colours that depend on the page (text, lines)
-// are its CSS variables: --ink, --faint, --grid, --wait.
+// back-propagation, ByteScheduler and the ideal case.
 
 #include <optional>
 #include <string>

@@ -3,28 +3,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "coordinator/observe/loss_curve.h"
-#include "experiment/charts/report_page.h"
-#include "experiment/charts/svg.h"
+#include "base/charts/chart.h"
 #include "experiment/measures/figure_text.h"
 
 namespace tug {
 namespace {
 
-constexpr double kLeft = 64, kRight = 16, kWidth = kPictureWidth - kLeft - kRight;
-constexpr double kTitle = 28, kPlot = 84, kStripGap = 6, kStrip = 14, kGroupGap = 22, kAxis = 40;
-constexpr double kGroup = kTitle + kPlot + kStripGap + kStrip + kGroupGap;
-constexpr double kNameWidth = 8.6;  // width of a letter
-constexpr size_t kWindows = 260;    // per axis
-constexpr int kTicks = 10;
+// Heights. The strip of activities stands below the plot, at negative utilisations.
+constexpr double kPlot = 84, kStripGap = 6, kStrip = 14;
+constexpr size_t kWindows = 260;  // per axis
 
-constexpr const char* kPassColors[] = {"var(--busy)", "var(--series0)", "var(--series4)"};
-constexpr const char* kPassNames[] = {"forward", "backward", "update"};
-constexpr const char* kGapColors[] = {"var(--wait)", "var(--slow)", "var(--grid)"};
-constexpr const char* kGapNames[] = {"BP bubble", "FP bubble", "other idle"};
+struct Kind {
+  const char* name;
+  const char* color;
+};
+constexpr Kind kPasses[] = {
+    {"forward", "var(--busy)"}, {"backward", "var(--series0)"}, {"update", "var(--series4)"}};
+constexpr Kind kGaps[] = {
+    {"BP bubble", "var(--wait)"}, {"FP bubble", "var(--slow)"}, {"other idle", "var(--grid)"}};
 
 struct Panel {
   const DrawnDevice& device;
@@ -33,76 +33,63 @@ struct Panel {
   double end() const { return steps.back().end_seconds; }
 };
 
-double X(double seconds, double axis) {
-  return kLeft + std::clamp(seconds / axis, 0.0, 1.0) * kWidth;
-}
-
-// The utilisation line, and the area below it.
-std::string Line(const Panel& panel, double axis, double top) {
+void AddLine(const Panel& panel, double axis, Chart& chart) {
   const double shown = std::min(axis, panel.end() - panel.begin());
   const auto windows =
       static_cast<size_t>(std::max(1.0, std::round(static_cast<double>(kWindows) * shown / axis)));
   const std::vector<double> parts =
       UtilisationOver(*panel.device.timeline, panel.begin(), panel.begin() + shown, windows);
-  std::string line;
+  const double width_ms = shown / static_cast<double>(windows) * 1e3;
+  ChartLine line{.color = "var(--series0)", .style = LineStyle::kFilled};
   for (size_t w = 0; w < windows; ++w) {
-    const double width = shown / static_cast<double>(windows);
-    const double y = top + kPlot * (1 - parts[w]);
-    absl::StrAppendFormat(&line, "%s%.1f,%.1f L%.1f,%.1f", w == 0 ? "M" : " L",
-                          X(static_cast<double>(w) * width, axis), y,
-                          X(static_cast<double>(w + 1) * width, axis), y);
+    line.points.push_back({static_cast<double>(w) * width_ms, parts[w]});
+    line.points.push_back({static_cast<double>(w + 1) * width_ms, parts[w]});
   }
-  const double bottom = top + kPlot;
-  return absl::StrFormat(
-      "<path d=\"%s L%.1f,%.1f L%.1f,%.1f Z\" fill=\"var(--series0)\" opacity=\"0.18\"/>\n"
-      "<path d=\"%s\" fill=\"none\" stroke=\"var(--series0)\" stroke-width=\"1.3\"/>\n",
-      line, X(shown, axis), bottom, kLeft, bottom, line);
+  chart.lines.push_back(std::move(line));
 }
 
-std::string Strip(const Panel& panel, double axis, double top) {
-  std::string svg = SvgRect(kLeft, top, kWidth, kStrip, "row");
-  const auto bar = [&](double begin, double end, const char* color, const char* name,
-                       uint64_t step) {
-    begin -= panel.begin();
-    end -= panel.begin();
-    if (end <= 0 || begin >= axis) return;
-    svg += SvgBar(X(begin, axis), top, X(end, axis) - X(begin, axis), kStrip, color,
-                  absl::StrFormat("step %d, %s, %.2f ms", step, name, (end - begin) * 1e3));
+void AddStrip(const Panel& panel, Chart& chart) {
+  constexpr ChartRange kStripY = {-(kStripGap + kStrip) / kPlot, -kStripGap / kPlot};
+  chart.boxes.push_back({.x = kWholeAxis, .y = kStripY, .style = "row"});
+  const auto add = [&](const auto& span, const Kind& kind) {
+    chart.boxes.push_back(
+        {{(span.begin_seconds - panel.begin()) * 1e3, (span.end_seconds - panel.begin()) * 1e3},
+         kStripY,
+         kind.color,
+         absl::StrFormat("step %d, %s, %.2f ms", span.step, kind.name,
+                         (span.end_seconds - span.begin_seconds) * 1e3)});
   };
   for (const DeviceSpan& span : panel.device.timeline->spans) {
-    const auto kind = static_cast<size_t>(span.kind);
-    bar(span.begin_seconds, span.end_seconds, kPassColors[kind], kPassNames[kind], span.step);
+    add(span, kPasses[static_cast<size_t>(span.kind)]);
   }
   for (const DeviceGap& gap : DeviceGaps(*panel.device.timeline)) {
-    const auto kind = static_cast<size_t>(gap.kind);
-    bar(gap.begin_seconds, gap.end_seconds, kGapColors[kind], kGapNames[kind], gap.step);
+    add(gap, kGaps[static_cast<size_t>(gap.kind)]);
   }
-  return svg;
 }
 
-std::string Group(const Panel& panel, double axis, double top) {
-  std::string svg = SvgText(kLeft, top + kTitle - 10, "start", "name", panel.device.name);
+Chart ChartOf(const Panel& panel, double axis) {
   const double utilisation = Utilisation(panel.steps);
-  std::string note = absl::StrCat("mean ", PercentText(utilisation));
-  if (!panel.device.note.empty()) absl::StrAppend(&note, "; ", panel.device.note);
-  svg += SvgText(kLeft + kNameWidth * static_cast<double>(panel.device.name.size()) + 14,
-                 top + kTitle - 10, "start", "small", note);
-  const double plot = top + kTitle;
-  for (const int percent : {0, 50, 100}) {
-    const double y = plot + kPlot * (1 - percent / 100.0);
-    svg += SvgLine(kLeft, y, kLeft + kWidth, y, "grid");
-    svg += SvgText(kLeft - 8, y + 4, "end", "small", absl::StrCat(percent, "%"));
-  }
-  svg += Line(panel, axis, plot);
-  const double mean = plot + kPlot * (1 - utilisation);
-  svg += SvgLine(kLeft, mean, X(panel.end() - panel.begin(), axis), mean, "bound");
-  svg += Strip(panel, axis, plot + kPlot + kStripGap);
+  Chart chart{.title = panel.device.name,
+              .note = absl::StrCat("mean ", PercentText(utilisation)),
+              .height = kPlot + kStripGap + kStrip,
+              .shaded = false,
+              .x = {.name = "ms since the first measured step of each case",
+                    .range = ChartRange{0, axis * 1e3},
+                    .wanted = 10,
+                    .grid = true},
+              .y = {.range = ChartRange{-(kStripGap + kStrip) / kPlot, 1},
+                    .ticks = {{0, "0%"}, {0.5, "50%"}, {1, "100%"}},
+                    .grid = true}};
+  if (!panel.device.note.empty()) absl::StrAppend(&chart.note, "; ", panel.device.note);
+  AddLine(panel, axis, chart);
+  AddStrip(panel, chart);
+  chart.rules.push_back(
+      {{0, (panel.end() - panel.begin()) * 1e3}, {utilisation, utilisation}, "bound"});
   for (const DeviceStep& step : panel.steps) {
-    const double at = step.end_seconds - panel.begin();
-    if (at > axis) break;
-    svg += SvgLine(X(at, axis), plot, X(at, axis), plot + kPlot + kStripGap + kStrip, "range");
+    const double at = (step.end_seconds - panel.begin()) * 1e3;
+    chart.rules.push_back({{at, at}, kWholeAxis, "range"});
   }
-  return svg;
+  return chart;
 }
 
 }  // namespace
@@ -118,33 +105,14 @@ std::string UtilisationSvg(const std::vector<DrawnDevice>& devices, size_t steps
     axis = std::max(axis, panel.steps[last].end_seconds - panel.begin());
     panels.push_back(std::move(panel));
   }
-  if (panels.empty() || axis <= 0) return "";
-  const double bottom = static_cast<double>(panels.size()) * kGroup;
-  std::string svg;
-  for (const double ms : NiceTicks(0, axis * 1e3, kTicks)) {
-    const double x = X(ms * 1e-3, axis);
-    svg += SvgLine(x, 0, x, bottom, "grid");
-    svg += SvgText(x, bottom + 14, "middle", "small", absl::StrFormat("%g", ms + 0.0));  // no -0
+  if (axis <= 0) return "";
+  std::vector<Chart> charts;
+  for (const Panel& panel : panels) charts.push_back(ChartOf(panel, axis));
+  ChartGrid grid{.left = 64, .same_x = true};
+  for (const auto* kinds : {&kPasses, &kGaps}) {
+    for (const Kind& kind : *kinds) grid.legend.emplace_back(kind.name, kind.color);
   }
-  svg += SvgText(kPictureWidth - kRight, bottom + 32, "end", "small",
-                 "ms since the first measured step of each case");
-  double top = 0;
-  for (const Panel& panel : panels) {
-    svg += Group(panel, axis, top);
-    top += kGroup;
-  }
-  return SvgPicture(bottom + kAxis, svg);
-}
-
-std::string UtilisationLegend() {
-  std::string html;
-  const auto add = [&](const char* color, const char* name) {
-    absl::StrAppend(&html, "<span class=\"entry\">", Swatch(absl::StrCat("background:", color)),
-                    name, "</span> ");
-  };
-  for (size_t i = 0; i < std::size(kPassNames); ++i) add(kPassColors[i], kPassNames[i]);
-  for (size_t i = 0; i < std::size(kGapNames); ++i) add(kGapColors[i], kGapNames[i]);
-  return html;
+  return ChartsSvg(charts, grid);
 }
 
 }  // namespace tug

@@ -20,8 +20,6 @@ struct DrawnDevice {
 // time axis, as long as the slowest device takes for `steps` steps; ends of steps are marked. Skips
 // devices without steps; "" without any. Pure, thread-safe.
 std::string UtilisationSvg(const std::vector<DrawnDevice>& devices, size_t steps);
-// Legend of the colours, HTML.
-std::string UtilisationLegend();
 
 }  // namespace tug
 

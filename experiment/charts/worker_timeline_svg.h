@@ -19,7 +19,7 @@ struct DrawnWorkers {
 // An <svg>: for each job its workers one below another, with a numbered box for each step, hatched
 // where it waits for weights. All share one time axis, up to where the slowest worker of any job
 // has completed `steps` steps. `slow`: the virtual worker to mark. Skips jobs without steps; ""
-// without any. Colours: as in timeline_svg.h, and --slow. Pure, thread-safe.
+// without any. Pure, thread-safe.
 std::string WorkerTimelinesSvg(const std::vector<DrawnWorkers>& jobs, size_t steps,
                                std::optional<uint32_t> slow);
 

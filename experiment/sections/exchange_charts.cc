@@ -7,11 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "coordinator/observe/loss_curve.h"
-#include "experiment/charts/bar_group.h"
-#include "experiment/charts/curve_panels.h"
+#include "base/charts/chart.h"
 #include "experiment/charts/report_page.h"
-#include "experiment/charts/svg.h"
 
 namespace tug {
 namespace {
@@ -22,10 +19,8 @@ constexpr uint32_t kMaxWorkersFactor = 8;
 constexpr size_t kPointsOfALine = 24;
 constexpr double kSameSize = 0.01;  // relative; sizes that differ by less count as equal
 
-// Layout of the hosts' bars.
+constexpr double kHostBar = 7, kHostGap = 2, kCaseGap = 11;
 constexpr double kLeft = 170, kRight = 250;
-constexpr double kHostBar = 7, kHostGap = 2, kCaseGap = 9, kGroupTitle = 24, kAxis = 44;
-constexpr double kHalo = 5;  // around the mark of the formula
 
 using Points = std::vector<const ExchangePoint*>;
 
@@ -45,39 +40,46 @@ Points FirstOfEach(const Points& points) {
   return first;
 }
 
-using CostAt = ExchangeCost (*)(const ExchangePoint& of, double x, const ExchangePoint& fixed);
-
-struct Axis {
-  const char* name;
-  std::vector<double> xs;
-  double scale;
-};
-
-// A panel with a curve for each name over the axis, with `fixed` for everything else, and a dot for
-// each point with an `x_of`.
-template <typename XOf>
-CurvePanel PanelOf(const Points& points, const std::string& title, const Axis& axis, CostAt cost_at,
-                   const ExchangePoint& fixed, const XOf& x_of) {
-  CurvePanel panel{title, axis.name, "ms per step", {}};
+// Curves of each name over `xs`, which are numbers of workers or bytes of a model, with `fixed` for
+// everything else, and a dot for each point there that was measured.
+Chart CurvesOf(const Points& points, const ExchangePoint& fixed, bool over_workers,
+               const std::vector<double>& xs) {
+  Chart chart{.title = over_workers
+                           ? absl::StrFormat("link %s, a model of %.3g MB", fixed.link,
+                                             fixed.model_bytes * kMb)
+                           : absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"),
+              .height = 300,
+              .x = {.name = over_workers ? "workers" : "model size, MB", .log = true},
+              .y = {.name = "ms per step", .log = true, .margin = 0.04, .grid = true}};
+  const double scale = over_workers ? 1 : kMb;
   for (const ExchangePoint* of : FirstOfEach(points)) {
-    Curve curve{of->name, ColorOf(*of), {}, {}, {}};
-    for (const double x : axis.xs) {
-      const ExchangeCost cost = cost_at(*of, x, fixed);
-      curve.line.push_back({x * axis.scale, cost.seconds * 1e3});
-      curve.dashed.push_back({x * axis.scale, cost.overlapped_seconds * 1e3});
+    ChartLine line{.color = ColorOf(*of), .title = of->name, .named = true};
+    ChartLine dashed{.color = line.color, .title = of->name, .style = LineStyle::kDashed};
+    for (const double x : xs) {
+      const ExchangeCost cost =
+          CostOfExchange(of->exchange, over_workers ? static_cast<uint32_t>(x) : fixed.workers,
+                         over_workers ? fixed.model_bytes : x, *fixed.link_cost);
+      line.points.push_back({x * scale, cost.seconds * 1e3});
+      dashed.points.push_back({x * scale, cost.overlapped_seconds * 1e3});
     }
     for (const ExchangePoint* point : points) {
-      const std::optional<double> x = x_of(*point);
-      if (point->name != of->name || !x.has_value() || !point->step_ms.has_value()) continue;
-      curve.dots.push_back({*x * axis.scale, point->step_ms->median});
+      const bool is_there = over_workers
+                                ? std::abs(point->model_bytes / fixed.model_bytes - 1) <= kSameSize
+                                : point->workers == fixed.workers;
+      if (!is_there || point->name != of->name || !point->step_ms.has_value()) continue;
+      const double x = over_workers ? point->workers : point->model_bytes;
+      const double ms = point->step_ms->median;
+      chart.dots.push_back(
+          {{x * scale, ms}, line.color, absl::StrFormat("%s: %.4g", of->name, ms)});
     }
-    panel.curves.push_back(std::move(curve));
+    chart.lines.push_back(std::move(dashed));
+    chart.lines.push_back(std::move(line));
   }
-  return panel;
+  return chart;
 }
 
-// Panel over model sizes, with the number of workers of the first point.
-CurvePanel SizePanel(const Points& points) {
+// With the number of workers of the first point.
+Chart SizeCurves(const Points& points) {
   const ExchangePoint& fixed = *points.front();
   double least = fixed.model_bytes, most = least;
   for (const ExchangePoint* point : points) {
@@ -89,21 +91,11 @@ CurvePanel SizePanel(const Points& points) {
   for (size_t i = 0; i <= kPointsOfALine; ++i) {
     sizes.push_back(from * std::pow(to / from, static_cast<double>(i) / kPointsOfALine));
   }
-  return PanelOf(
-      points, absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"),
-      {"model size, MB", sizes, kMb},
-      [](const ExchangePoint& of, double bytes, const ExchangePoint& one) {
-        return CostOfExchange(of.exchange, one.workers, bytes, *one.link_cost);
-      },
-      fixed,
-      [&](const ExchangePoint& point) -> std::optional<double> {
-        if (point.workers != fixed.workers) return std::nullopt;
-        return point.model_bytes;
-      });
+  return CurvesOf(points, fixed, false, sizes);
 }
 
-// Panel over numbers of workers, with the largest model.
-CurvePanel WorkersPanel(const Points& points) {
+// With the largest model.
+Chart WorkersCurves(const Points& points) {
   const ExchangePoint& fixed = **std::max_element(
       points.begin(), points.end(),
       [](const auto* a, const auto* b) { return a->model_bytes < b->model_bytes; });
@@ -114,40 +106,31 @@ CurvePanel WorkersPanel(const Points& points) {
   for (uint32_t workers = 2; workers <= most * kMaxWorkersFactor; workers *= 2) {
     counts.push_back(workers);
   }
-  return PanelOf(
-      points, absl::StrFormat("link %s, a model of %.3g MB", fixed.link, fixed.model_bytes * kMb),
-      {"workers", counts, 1},
-      [](const ExchangePoint& of, double workers, const ExchangePoint& one) {
-        return CostOfExchange(of.exchange, static_cast<uint32_t>(workers), one.model_bytes,
-                              *one.link_cost);
-      },
-      fixed,
-      [&](const ExchangePoint& point) -> std::optional<double> {
-        if (std::abs(point.model_bytes / fixed.model_bytes - 1) > kSameSize) return std::nullopt;
-        return point.workers;
-      });
+  return CurvesOf(points, fixed, true, counts);
 }
 
-// Bars of a point's hosts from `top` down, with a mark at the formula's busiest host.
-std::string HostBars(const ExchangePoint& point, double scale, double top) {
-  std::string svg;
-  double y = top;
-  double longest = 0;
+// Adds bars of a point's hosts, with a mark at the formula's busiest host.
+void AddHosts(const ExchangePoint& point, Chart& chart) {
+  const double top = chart.height;
+  double bottom = top, longest = 0;
   for (size_t host = 0; host < point.hosts.size(); ++host) {
-    const double bytes = point.hosts[host].sends;
+    const double mb = point.hosts[host].sends * kMb;
     const bool alone = point.exchange.HasServerAlone(static_cast<uint32_t>(host), point.workers);
-    svg += SvgBar(kLeft, y, bytes * scale, kHostBar, alone ? "var(--busy)" : ColorOf(point),
-                  absl::StrFormat("host %d, %s: %.2f MB per step", host + 1,
-                                  alone ? "a server" : "a worker", bytes * kMb));
-    longest = std::max(longest, bytes);
-    y += kHostBar + kHostGap;
+    const bool last = host + 1 == point.hosts.size();
+    const ChartRange row = AddRow(chart, host == point.hosts.size() / 2 ? point.name : "",
+                                  {.height = kHostBar, .gap = last ? kCaseGap : kHostGap});
+    chart.boxes.push_back({{0, mb},
+                           row,
+                           alone ? "var(--busy)" : ColorOf(point),
+                           absl::StrFormat("host %d, %s: %.2f MB per step", host + 1,
+                                           alone ? "a server" : "a worker", mb)});
+    longest = std::max(longest, mb);
+    bottom = row.end;
   }
-  const double busiest = std::max(point.cost->worker.sends, point.cost->server.sends);
-  svg += SvgRect(kLeft + busiest * scale - kHalo / 2, top - 3, kHalo, y + 4 - top, "clear");
-  svg += SvgLine(kLeft + busiest * scale, top - 3, kLeft + busiest * scale, y + 1, "bound");
-  return svg + SvgText(kLeft + std::max(longest, busiest) * scale + 8, (top + y) / 2 + 4, "start",
-                       "small",
-                       absl::StrFormat("%.2f MB, by formula %.2f", longest * kMb, busiest * kMb));
+  const double busiest = std::max(point.cost->worker.sends, point.cost->server.sends) * kMb;
+  chart.rules.push_back({{busiest, busiest}, {top - 3, bottom + 3}, "bound", RuleEnds::kHalo});
+  chart.texts.push_back({{std::max(longest, busiest), (top + bottom) / 2},
+                         absl::StrFormat("%.2f MB, by formula %.2f", longest, busiest)});
 }
 
 struct HeldKind {
@@ -180,10 +163,9 @@ Bar MemoryBar(const std::string& name, const NodeHeldBytes& held) {
 }  // namespace
 
 std::string StepTimesSvg(const std::vector<ExchangePoint>& points) {
-  std::string svg;
-  double top = 0;
+  std::vector<Chart> charts;
   for (const Points& group : GroupsOf(points)) {
-    std::vector<Bar> bars;
+    Chart chart = RowsChart(group.front()->group, "ms per step");
     for (const ExchangePoint* point : group) {
       if (!point->step_ms.has_value()) continue;
       Bar bar{.name = point->name, .label = absl::StrFormat("%.1f ms", point->step_ms->median)};
@@ -196,11 +178,11 @@ std::string StepTimesSvg(const std::vector<ExchangePoint>& points) {
       }
       bar.parts = {{point->step_ms->median, ColorOf(*point),
                     absl::StrCat(bar.name, ": ", SpreadText(point->step_ms, 1), " ms")}};
-      bars.push_back(std::move(bar));
+      AddBar(chart, bar);
     }
-    svg += BarGroupSvg(group.front()->group, bars, "ms per step", top);
+    charts.push_back(std::move(chart));
   }
-  return svg.empty() ? "" : SvgPicture(top, svg);
+  return ChartsSvg(charts, {.left = kLeft, .right = kRight});
 }
 
 std::string AlphaBetaSvg(const std::vector<ExchangePoint>& points) {
@@ -213,62 +195,37 @@ std::string AlphaBetaSvg(const std::vector<ExchangePoint>& points) {
     if (link == links.end()) link = links.emplace(links.end());
     link->push_back(&point);
   }
-  std::vector<CurvePanel> panels;
+  std::vector<Chart> charts;
   for (const Points& link : links) {
-    panels.push_back(SizePanel(link));
-    panels.push_back(WorkersPanel(link));
+    charts.push_back(SizeCurves(link));
+    charts.push_back(WorkersCurves(link));
   }
-  return CurvePanelsSvg(panels);
+  return ChartsSvg(charts, {.columns = 2, .left = 62, .right = 122, .between = 200});
 }
 
 std::string HostBytesSvg(const std::vector<ExchangePoint>& points) {
-  Points drawn;
-  double most = 0;
+  Chart chart = RowsChart("", "MB sent per step");
   for (const ExchangePoint& point : points) {
     if (point.hosts.empty() || !point.cost.has_value()) continue;
-    if (!drawn.empty() && drawn.front()->group != point.group) continue;
-    drawn.push_back(&point);
-    for (const HostBytes& host : point.hosts) most = std::max(most, host.sends);
-    most = std::max({most, point.cost->worker.sends, point.cost->server.sends});
+    if (chart.title.empty()) chart.title = point.group;
+    if (chart.title == point.group) AddHosts(point, chart);
   }
-  if (drawn.empty() || !(most > 0)) return "";
-  const double scale = (kPictureWidth - kLeft - kRight) / most;
-  std::string svg = SvgText(0, 16, "start", "name", drawn.front()->group);
-  std::string bars;
-  double top = kGroupTitle;
-  for (const ExchangePoint* point : drawn) {
-    const double height = static_cast<double>(point->hosts.size()) * (kHostBar + kHostGap);
-    bars += SvgText(kLeft - 8, top + height / 2 + 4, "end", "", point->name);
-    bars += HostBars(*point, scale, top);
-    top += height + kCaseGap;
-  }
-  for (const double tick : NiceTicks(0, most * kMb, 8)) {
-    const double x = kLeft + tick / kMb * scale;
-    svg += SvgLine(x, kGroupTitle - 2, x, top, "grid");
-    svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
-  }
-  svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", "MB sent per step");
-  return SvgPicture(top + kAxis, svg + bars);
+  return ChartsSvg({chart}, {.left = kLeft, .right = kRight});
 }
 
 std::string MemorySvg(const std::vector<ExchangePoint>& points) {
-  std::vector<Bar> workers, servers;
+  Chart workers = RowsChart("a worker", "MB held"), servers = RowsChart("a server", "MB held");
   for (const ExchangePoint* point : MemoryPoints(points)) {
-    workers.push_back(MemoryBar(point->name, *point->worker_held));
+    AddBar(workers, MemoryBar(point->name, *point->worker_held));
     if (point->server_held.has_value()) {
-      servers.push_back(MemoryBar(point->name, *point->server_held));
+      AddBar(servers, MemoryBar(point->name, *point->server_held));
     }
   }
-  double top = 0;
-  std::string svg = BarGroupSvg("a worker", workers, "MB held", top);
-  svg += BarGroupSvg("a server", servers, "MB held", top);
-  return svg.empty() ? "" : SvgPicture(top, svg);
-}
-
-std::string MemoryLegend() {
-  std::vector<std::string> names;
-  for (const HeldKind& kind : kHeldKinds) names.push_back(kind.name);
-  return SeriesLegend(names);
+  ChartGrid grid{.left = kLeft, .right = kRight};
+  for (const HeldKind& kind : kHeldKinds) {
+    grid.legend.emplace_back(kind.name, SeriesColor(kind.series));
+  }
+  return ChartsSvg({workers, servers}, grid);
 }
 
 }  // namespace tug

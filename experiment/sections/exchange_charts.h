@@ -25,8 +25,6 @@ std::string HostBytesSvg(const std::vector<ExchangePoint>& points);
 
 // Memory of the worker and of the server that hold most, by kind.
 std::string MemorySvg(const std::vector<ExchangePoint>& points);
-// Legend of the kinds of memory.
-std::string MemoryLegend();
 
 }  // namespace tug
 

@@ -156,10 +156,9 @@ std::string Pictures(const std::vector<ExchangePoint>& points) {
                               "weights. Dashed: the busiest host by formula, payload only."),
                  HostBytesSvg(points)),
       FigureHtml("Memory",
-                 absl::StrCat(MemoryLegend(),
-                              "<br/>Training memory of the worker and the server that hold most, "
-                              "peak of each kind, in the first repeat, without activations. "
-                              "Dashed: the documented formulas of workers and servers."),
+                 "Training memory of the worker and the server that hold most, "
+                 "peak of each kind, in the first repeat, without activations. "
+                 "Dashed: the documented formulas of workers and servers.",
                  MemorySvg(points)));
 }
 

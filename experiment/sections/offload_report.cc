@@ -35,10 +35,9 @@ std::string Picture(const OffloadResults& results) {
   }
   return FigureHtml(
       "Utilisation over time",
-      absl::StrCat("Share of each window of time in which the device is busy; dashed: mean over "
-                   "all measured steps. Below: what the device computes, and what it waits for "
-                   "when idle. Vertical lines are ends of steps.<br/>",
-                   UtilisationLegend()),
+      "Share of each window of time in which the device is busy; dashed: mean over all measured "
+      "steps. Below: what the device computes, and what it waits for when idle. Vertical lines are "
+      "ends of steps.",
       UtilisationSvg(devices, kDrawnSteps));
 }
 

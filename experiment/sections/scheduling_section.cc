@@ -9,12 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/byte_size.h"
+#include "base/charts/chart.h"
 #include "base/median.h"
 #include "base/xml_text.h"
-#include "experiment/charts/bar_group.h"
 #include "experiment/charts/markdown_table.h"
 #include "experiment/charts/report_page.h"
-#include "experiment/charts/svg.h"
 #include "experiment/charts/timeline_svg.h"
 #include "experiment/measures/figure_text.h"
 
@@ -264,24 +263,26 @@ std::string Legend() {
 
 // Bars with a separate axis for each group of cases.
 std::string BarsSvg(const ExperimentResults& results, const std::vector<OrderGroup>& groups) {
-  std::string svg;
-  double top = 0;
+  std::vector<Chart> charts;
   for (const OrderGroup& group : groups) {
     const std::optional<double> bound = BoundMilliseconds(results, group);
-    std::vector<Bar> bars;
+    Chart chart = RowsChart(group.title, "ms per step");
     for (const OrderResult& order : group.orders) {
-      std::string label = Milliseconds(order.milliseconds.median) + " ms";
+      const double step = order.milliseconds.median;
+      const double waits = std::clamp(order.exposed_milliseconds, 0.0, step);
+      std::string label = Milliseconds(step) + " ms";
       if (order.over_bound) absl::StrAppendFormat(&label, ", %.2f x bound", *order.over_bound);
       if (order.speed_up) absl::StrAppendFormat(&label, ", speed-up %.2f", order.speed_up->median);
-      bars.push_back({order.order,
-                      StepParts(order.milliseconds.median, order.exposed_milliseconds,
-                                "var(--busy)", order.order, label),
-                      label});
-      if (bound.has_value()) bars.back().marks.push_back({*bound});
+      Bar bar{.name = order.order,
+              .parts = {{step - waits, "var(--busy)", absl::StrCat(order.order, ": ", label)},
+                        {waits, "", absl::StrCat(order.order, ": waits for weights")}},
+              .label = label};
+      if (bound.has_value()) bar.marks = {{*bound, "bound"}};
+      AddBar(chart, bar);
     }
-    svg += BarGroupSvg(group.title, bars, "ms per step", top);
+    charts.push_back(std::move(chart));
   }
-  return svg.empty() ? "" : SvgPicture(top, svg);
+  return ChartsSvg(charts, {.left = 170, .right = 250});
 }
 
 }  // namespace

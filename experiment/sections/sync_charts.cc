@@ -2,26 +2,19 @@
 #include "experiment/sections/sync_charts.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "coordinator/observe/loss_curve.h"
+#include "base/charts/chart.h"
 #include "experiment/charts/report_page.h"
-#include "experiment/charts/svg.h"
 
 namespace tug {
 namespace {
 
-constexpr double kLeft = 110, kRight = 300;
-constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kGroupGap = 10, kAxis = 36, kCap = 4;
-
-// Layout of the grids: modes down, stragglers across.
-constexpr double kGridGap = 20, kGridTitle = 26;
-constexpr double kWorkerBar = 8, kWorkerGap = 2, kModeGap = 14;
+constexpr double kHistogram = 70;  // height
 constexpr size_t kMaxWorkers = 32;
-constexpr double kHistogram = 70, kHistogramAxis = 22;
 constexpr size_t kMaxStaleness = 40;  // larger ones are in the last bar
 
 std::string SpeedLabel(const SyncCase& one) {
@@ -35,54 +28,34 @@ std::string SpeedLabel(const SyncCase& one) {
   return label;
 }
 
-double GridLeft(size_t column, size_t columns) {
-  const double width = (kPictureWidth - kLeft - kGridGap * static_cast<double>(columns)) /
-                       static_cast<double>(columns);
-  return kLeft + static_cast<double>(column) * (width + kGridGap);
-}
-double GridWidth(size_t columns) { return GridLeft(1, columns) - GridLeft(0, columns) - kGridGap; }
-
-// A grid with a row per mode and a column per straggler of the part. `height`: of a cell; `draw`:
-// draws a cell.
-std::string Grid(const SyncPart& part, const std::vector<std::string>& modes, double height,
-                 const std::function<std::string(const SyncCase&, double left, double top,
-                                                 double width)>& draw) {
-  const std::vector<std::string> stragglers = part.Stragglers();
-  std::string svg;
-  for (size_t column = 0; column < stragglers.size(); ++column) {
-    svg += SvgText(GridLeft(column, stragglers.size()), 14, "start", "name",
-                   absl::StrCat("stragglers: ", stragglers[column]));
-  }
-  double top = kGridTitle;
-  for (const std::string& mode : modes) {
-    svg += SvgText(kLeft - 10, top + 12, "end", "", mode);
-    for (size_t column = 0; column < stragglers.size(); ++column) {
-      const SyncCase* one = part.Find(mode, stragglers[column]);
-      if (one == nullptr || one->figures() == nullptr) continue;
-      svg += draw(*one, GridLeft(column, stragglers.size()), top, GridWidth(stragglers.size()));
-    }
-    top += height + kModeGap;
-  }
-  return SvgPicture(top, svg);
+// A grid with a column per straggler of the part. `charts`: in its order.
+std::string Columns(const SyncPart& part, const std::vector<Chart>& charts) {
+  return ChartsSvg(charts,
+                   {.columns = part.Stragglers().size(), .left = 110, .right = 20, .between = 20});
 }
 
-std::string WorkerBar(const WorkerTimes& times, double left, double top, double width) {
-  std::string svg = SvgRect(left, top, width, kWorkerBar, "row");
-  if (times.seconds <= 0) return svg;
-  const double scale = width / times.seconds;
-  const std::string who = absl::StrCat("virtual worker ", times.virtual_worker, ": ");
-  const auto part = [&](const char* what, double seconds) {
-    return absl::StrFormat("%s%s %.0f%% of its time", who, what, seconds / times.seconds * 100);
+const RunFigures* FiguresOf(const SyncCase* one) {
+  return one == nullptr ? nullptr : one->figures();
+}
+
+std::string StragglersTitle(const std::string& straggler) {
+  return absl::StrCat("stragglers: ", straggler);
+}
+
+// Shares of a worker's time, in a row from 0 to 1.
+void AddWorker(const WorkerTimes& times, const ChartRange& row, Chart& chart) {
+  if (times.seconds <= 0) return;
+  const auto add = [&](double begin, double seconds, const char* color, const char* what) {
+    chart.boxes.push_back(
+        {{begin / times.seconds, (begin + seconds) / times.seconds},
+         row,
+         color,
+         absl::StrFormat("virtual worker %d: %s %.0f%% of its time", times.virtual_worker, what,
+                         seconds / times.seconds * 100)});
   };
-  double x = left;
-  svg += SvgBar(x, top, times.compute_seconds * scale, kWorkerBar, "var(--busy)",
-                part("computes", times.compute_seconds));
-  x += times.compute_seconds * scale;
-  svg += SvgBar(x, top, times.straggle_seconds * scale, kWorkerBar, "var(--slow)",
-                part("is slowed down for", times.straggle_seconds));
-  const double waits = times.wait_seconds * scale;
-  return svg + SvgWaitBar(left + width - waits, top, waits, kWorkerBar,
-                          part("waits for weights", times.wait_seconds));
+  add(0, times.compute_seconds, "var(--busy)", "computes");
+  add(times.compute_seconds, times.straggle_seconds, "var(--slow)", "is slowed down for");
+  add(times.seconds - times.wait_seconds, times.wait_seconds, "", "waits for weights");
 }
 
 // Shares of updates by staleness; the last entry has all larger ones.
@@ -96,84 +69,62 @@ std::vector<double> StalenessShares(const RunFigures& figures, size_t entries) {
   return shares;
 }
 
-// Histogram of staleness; `color`: of its bars.
-std::string Histogram(const RunFigures& figures, size_t entries, const std::string& color,
-                      double left, double top, double width) {
-  const std::vector<double> shares = StalenessShares(figures, entries);
+// Staleness of updates, an empty chart of a case without figures. `color`: of the bars.
+Chart Histogram(const RunFigures* figures, size_t entries, const std::string& color) {
+  Chart chart{.height = kHistogram,
+              .shaded = figures != nullptr,
+              .x = {.range = ChartRange{0, static_cast<double>(entries)}, .wanted = 0},
+              .y = {.range = ChartRange{0, 1}, .wanted = 0}};
+  if (figures == nullptr) return chart;
+  const std::vector<double> shares = StalenessShares(*figures, entries);
   const double most = std::max(1e-9, *std::max_element(shares.begin(), shares.end()));
-  const double step = width / static_cast<double>(entries);
-  std::string svg = SvgRect(left, top, width, kHistogram, "row");
   for (size_t i = 0; i < entries; ++i) {
-    const double x = left + static_cast<double>(i) * step;
-    const double height = shares[i] / most * (kHistogram - 6);
+    const auto at = static_cast<double>(i);
     const std::string more = i == kMaxStaleness ? " or more" : "";
-    svg += SvgBar(x + 1, top + kHistogram - height, step - 2, height, color,
-                  absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100));
-    if (i % (entries > 16 ? 5 : 1) != 0) continue;
-    svg += SvgText(x + step / 2, top + kHistogram + 14, "middle", "small", absl::StrCat(i));
+    chart.boxes.push_back(
+        {{at + 0.05, at + 0.95},
+         {0, 0.9 * shares[i] / most},
+         color,
+         absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100)});
+    if (i % (entries > 16 ? 5 : 1) == 0) chart.x.ticks.push_back({at + 0.5, absl::StrCat(i)});
   }
-  return svg + SvgText(left + width - 6, top + 14, "end", "small",
-                       absl::StrFormat("mean %.1f, max %d", MeanStaleness(figures),
-                                       MostStaleness(figures)));
+  chart.texts.push_back(
+      {{kAxisEnd, kAxisEnd},
+       absl::StrFormat("mean %.1f, max %d", MeanStaleness(*figures), MostStaleness(*figures)),
+       -6,
+       14,
+       "end"});
+  return chart;
 }
 
-// Line from low to high, across the end of a bar.
-std::string RangeMark(const RepeatSpread& spread, double scale, double top) {
-  if (spread.count < 2) return "";
-  const double low = kLeft + spread.low * scale, high = kLeft + spread.high * scale;
-  const double middle = top + kBar / 2;
-  return SvgLine(low, middle, high, middle, "range") +
-         SvgLine(low, middle - kCap, low, middle + kCap, "range") +
-         SvgLine(high, middle - kCap, high, middle + kCap, "range");
-}
-
-// Bar of one case, with its bound. `mode`: index among the part's modes.
-std::string SpeedBar(const SyncPart& part, const SyncCase& one, size_t mode, double scale,
-                     double top) {
-  std::string svg = SvgText(kLeft - 8, top + kBar - 4, "end", "", one.mode);
-  svg += SvgBar(kLeft, top, one.batches->median * scale, kBar, SeriesColor(mode), one.mode);
-  svg += RangeMark(*one.batches, scale, top);
-  double end = one.batches->high * scale;
+// `mode`: index among the part's modes.
+Bar SpeedBar(const SyncPart& part, const SyncCase& one, size_t mode) {
+  const RepeatSpread& speed = *one.batches;
+  Bar bar{.name = one.mode,
+          .parts = {{speed.median, SeriesColor(mode), one.mode}},
+          .label = SpeedLabel(one)};
+  if (speed.count > 1) bar.spread = {speed.low, speed.high};
   const SyncCase* undisturbed = part.Undisturbed(one.mode);
   if (one.bound.has_value() && undisturbed != nullptr && undisturbed->batches.has_value()) {
-    const double at = *one.bound * undisturbed->batches->median * scale;
-    svg += SvgLine(kLeft + at, top - 2, kLeft + at, top + kBar + 2, "bound");
-    end = std::max(end, at);
+    bar.marks = {{*one.bound * undisturbed->batches->median, "bound"}};
   }
-  return svg + SvgText(kLeft + end + 8, top + kBar - 4, "start", "small", SpeedLabel(one));
+  return bar;
 }
 
 }  // namespace
 
 std::string SpeedBarsSvg(const SyncPart& part) {
   const std::vector<std::string> modes = part.Modes();
-  double most = 0;
-  for (const SyncCase& one : part.cases) {
-    if (one.batches.has_value()) most = std::max(most, one.batches->high);
-  }
-  if (most <= 0) return "";
-  const double scale = (kPictureWidth - kLeft - kRight) / most;
-  std::string svg;
-  double top = 0;
+  std::vector<Chart> charts;
   for (const std::string& straggler : part.Stragglers()) {
-    svg += SvgText(0, top + 16, "start", "name", absl::StrCat("stragglers: ", straggler));
-    top += kGroupTitle;
+    Chart chart = RowsChart(StragglersTitle(straggler), "batches per second");
     for (size_t mode = 0; mode < modes.size(); ++mode) {
       const SyncCase* one = part.Find(modes[mode], straggler);
-      if (one == nullptr || !one->batches.has_value()) continue;
-      svg += SpeedBar(part, *one, mode, scale, top);
-      top += kBar + kBarGap;
+      if (one != nullptr && one->batches.has_value()) AddBar(chart, SpeedBar(part, *one, mode));
     }
-    top += kGroupGap;
+    charts.push_back(std::move(chart));
   }
-  std::string axis;
-  for (const double tick : NiceTicks(0, most, 8)) {
-    const double x = kLeft + tick * scale;
-    axis += SvgLine(x, 0, x, top, "grid");
-    axis += SvgText(x, top + 16, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
-  }
-  axis += SvgText(kLeft + most * scale, top + 32, "end", "small", "batches per second");
-  return SvgPicture(top + kAxis, axis + svg);
+  return ChartsSvg(charts, {.left = 110, .right = 300, .same_x = true});
 }
 
 std::string WaitBarsSvg(const SyncPart& part) {
@@ -182,17 +133,23 @@ std::string WaitBarsSvg(const SyncPart& part) {
     if (one.figures() != nullptr) workers = std::max(workers, one.figures()->workers.size());
   }
   workers = std::min(workers, kMaxWorkers);
-  if (workers == 0) return "";
-  const auto draw = [&](const SyncCase& one, double left, double top, double width) {
-    std::string svg;
-    const std::vector<WorkerTimes>& times = one.figures()->workers;
-    for (size_t i = 0; i < times.size() && i < workers; ++i) {
-      svg += WorkerBar(times[i], left, top + static_cast<double>(i) * (kWorkerBar + kWorkerGap),
-                       width);
+  std::vector<Chart> charts;
+  for (const std::string& straggler : part.Stragglers()) {
+    Chart chart = RowsChart(StragglersTitle(straggler), "");
+    chart.x = {.range = ChartRange{0, 1}, .wanted = 0};
+    for (const std::string& mode : part.Modes()) {
+      const RunFigures* figures = FiguresOf(part.Find(mode, straggler));
+      for (size_t i = 0; i < workers; ++i) {
+        const bool drawn = figures != nullptr && i < figures->workers.size();
+        const ChartRange row =
+            AddRow(chart, i == 0 && charts.empty() ? mode : "",
+                   {.height = 8, .gap = i + 1 < workers ? 2.0 : 16.0, .shaded = drawn});
+        if (drawn) AddWorker(figures->workers[i], row, chart);
+      }
     }
-    return svg;
-  };
-  return Grid(part, part.Modes(), static_cast<double>(workers) * (kWorkerBar + kWorkerGap), draw);
+    charts.push_back(std::move(chart));
+  }
+  return Columns(part, charts);
 }
 
 std::string StalenessSvg(const SyncPart& part) {
@@ -206,12 +163,18 @@ std::string StalenessSvg(const SyncPart& part) {
   }
   if (modes.empty()) return "";
   entries = std::clamp<size_t>(entries, 8, kMaxStaleness + 1);
-  const auto draw = [&](const SyncCase& one, double left, double top, double width) {
-    const auto mode =
-        static_cast<size_t>(std::find(all.begin(), all.end(), one.mode) - all.begin());
-    return Histogram(*one.figures(), entries, SeriesColor(mode), left, top, width);
-  };
-  return Grid(part, modes, kHistogram + kHistogramAxis, draw);
+  std::vector<Chart> charts;
+  for (const std::string& mode : modes) {
+    const auto number = static_cast<size_t>(std::find(all.begin(), all.end(), mode) - all.begin());
+    for (const std::string& straggler : part.Stragglers()) {
+      Chart chart = Histogram(FiguresOf(part.Find(mode, straggler)), entries, SeriesColor(number));
+      const size_t column = charts.size() % part.Stragglers().size();
+      if (column == 0) chart.y.ticks = {{0.9, mode, ""}};
+      if (charts.size() == column) chart.title = StragglersTitle(straggler);
+      charts.push_back(std::move(chart));
+    }
+  }
+  return Columns(part, charts);
 }
 
 }  // namespace tug
