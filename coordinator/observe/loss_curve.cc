@@ -80,12 +80,11 @@ std::string LossCurveSvg(const LossCurve& curve) {
   const std::vector<ChartPoint> training = Finite(curve.training);
   const std::vector<ChartPoint> validation = Finite(curve.validation);
   const auto columns = static_cast<size_t>(kWidth - kLeft - kRight);
-  Chart chart{
-      .title = curve.title,
-      .height = 380,
-      .shaded = false,
-      .x = {.name = "step", .from_zero = true},
-      .y = {.name = "loss (nats per token)", .margin = 0.05, .wanted = 7, .grid = true}};
+  Chart chart{.title = curve.title,
+              .height = 380,
+              .shaded = false,
+              .x = {.name = "step", .from_zero = true},
+              .y = {.name = "loss (nats per token)", .margin = 0.05, .wanted = 7, .grid = true}};
   ChartGrid grid{.width = kWidth, .left = kLeft, .right = kRight};
   if (!training.empty()) {
     chart.lines = {{Envelope(training, columns), kTraining, "", LineStyle::kFaint},
