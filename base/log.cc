@@ -135,7 +135,9 @@ class LogForm {
     absl::MutexLock lock(&mutex_);
     change(form_);
     Logger().set_formatter(std::make_unique<Formatter>(form_));
-    if (spdlog::logger* const file = this->file()) file->set_formatter(TextFormatter());
+    if (spdlog::logger* const file = this->file()) {
+      file->set_formatter(std::make_unique<Formatter>(form_));
+    }
   }
 
   // Null: no file.
@@ -143,7 +145,7 @@ class LogForm {
   void SetFile(std::shared_ptr<spdlog::sinks::sink> sink) {
     absl::MutexLock lock(&mutex_);
     auto made = std::make_unique<spdlog::logger>("tug", std::move(sink));
-    made->set_formatter(TextFormatter());
+    made->set_formatter(std::make_unique<Formatter>(form_));
     made->set_error_handler([](const std::string&) {});
     made->flush_on(spdlog::level::info);
     file_.store(made.get(), std::memory_order_release);
@@ -151,12 +153,6 @@ class LogForm {
   }
 
  private:
-  std::unique_ptr<Formatter> TextFormatter() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    Form form = form_;
-    form.format = LogFormat::kText;
-    return std::make_unique<Formatter>(std::move(form));
-  }
-
   absl::Mutex mutex_;
   Form form_ ABSL_GUARDED_BY(mutex_);
   std::atomic<spdlog::logger*> file_ = nullptr;

@@ -43,7 +43,7 @@ void LogInfo(std::string_view message, LogFields fields = {});
 void LogWarning(std::string_view message, LogFields fields = {});
 void LogError(std::string_view message, LogFields fields = {});
 
-// Appends lines from now on, in the form of text, to a file too. A file of kLogFileBytes becomes
+// Appends lines from now on to a file too. A file of kLogFileBytes becomes
 // NAME.1.log, which replaces an older one of that name, and a new one begins. A write that fails
 // loses its line. Another call begins another file. Errors: INTERNAL if a file cannot be opened.
 absl::Status SetLogFile(const std::string& path);

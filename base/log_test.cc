@@ -53,11 +53,11 @@ TEST(Log, WritesJsonForMachines) {
   EXPECT_EQ(json["step"], "12");
 }
 
-TEST(Log, CopiesLinesToAFileAsText) {
+TEST(Log, CopiesLinesToAFile) {
   const std::string path = testing::TempDir() + "/copy.log";
   EXPECT_FALSE(SetLogFile("/nonexistent/folder/copy.log").ok());
   LogInFile(LogLevel::kInfo, "lost: no file yet");
-  SetLogFormat(LogFormat::kJson);
+  SetLogFormat(LogFormat::kText);
   ASSERT_TRUE(SetLogFile(path).ok());
   SetLogProcess("coordinator", 0);
   EXPECT_NE(Said([] { LogInfo("both", {{"step", "12"}}); }), "");

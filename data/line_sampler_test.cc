@@ -247,7 +247,7 @@ TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
                     "a\ty\n"),
               HasSubstr("line 2 begins with a byte order"));
   EXPECT_THAT(error("a\tx\rb\n"), HasSubstr("line 1 has a carriage return inside"));
-  EXPECT_THAT(error(std::string("a\tx\nb\0\ty\n", 9)), HasSubstr("line 2 has a NUL byte"));
+  EXPECT_THAT(error(std::string("a\tx\nb\0\ty\n", 9)), HasSubstr("has a NUL byte at offset 5"));
   EXPECT_THAT(error("\xFF\tx\n"), HasSubstr("line 1: its label is not UTF-8"));
   config_.mutable_model()->set_family(ModelConfig::ENCODER_DECODER);
   EXPECT_THAT(error("source\n"), HasSubstr("source<TAB>target"));

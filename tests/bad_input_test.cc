@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"UnknownCommand", {"trian", "job.textproto"}, {"trian", "tug --help"}},
         BadInput{
             "UnknownFlag", {"train", "job.textproto", "--fast"}, {"--fast", "tug train --help"}},
-        BadInput{"NoJob", {"train"}, {"JOB", "tug train --help"}},
+        BadInput{"NoJob", {"train"}, {"no job given", "--resume RUN"}},
         BadInput{
             "MissingJobFile", {"train", "gone.textproto"}, {"gone.textproto", "check the path"}},
         BadInput{"AFolderAsJobFile", {"train", "no_text"}, {"no_text", "not a folder"}},

@@ -138,7 +138,7 @@ TEST_F(UnwrittenCheckpointTest, SeveralInARowEndTheJob) {
   EXPECT_THAT(train->err(), testing::HasSubstr("next attempt at step "));
   ExpectErrorLine(*train, {absl::StrCat("checkpoint of step ", first + 2 * kInterval,
                                         " was not written: server"),
-                           "3 in a row", "--resume"});
+                           "3 checkpoints in a row", "--resume"});
   EXPECT_EQ(NewestCheckpoint("run"), first - kInterval);
 }
 

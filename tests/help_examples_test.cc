@@ -55,10 +55,10 @@ constexpr const char* kCommands[] = {
 // Parts of examples that need more than a folder on this machine, or minutes, or that fail on
 // purpose.
 constexpr const char* kMayFail[] = {
-    "--hosts",        "--slurm",   "--coordinator", "CUDA",        "--listen",
-    "tug experiment", "tug bench", "tug doctor",    "gpt2_124m",   "quickstart.textproto",
-    "tug stop",       "tug drain", "tug new",       "MASTER_ADDR", "--watch",
-    "--workers 512",  "--plant",
+    "--hosts",        "--slurm",    "--coordinator", "CUDA",      "--listen",
+    "tug experiment", "tug bench",  "tug doctor",    "gpt2_124m", "quickstart.textproto",
+    "tug stop",       "tug status", "--recover",     "tug drain", "tug new",
+    "MASTER_ADDR",    "--watch",    "--workers 512", "--plant",
 };
 
 bool MayFail(const std::string& example) {
