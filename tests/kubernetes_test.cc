@@ -92,7 +92,8 @@ TEST_F(KubernetesTest, WritesWhatKubernetesKnows) {
 
 TEST_F(KubernetesTest, TellsHowToBeginAndKeepsTheJobFile) {
   const std::string text = Render({"--name", "a", "--run-claim", "shared"});
-  EXPECT_THAT(text, StartsWith("---\n# Job a, from job.textproto, written by tug launch --kubernetes."));
+  EXPECT_THAT(text,
+              StartsWith("---\n# Job a, from job.textproto, written by tug launch --kubernetes."));
   EXPECT_THAT(text, HasSubstr("kubectl create secret generic a-keys --from-file=job.keys"));
   EXPECT_THAT(text, HasSubstr("PersistentVolumeClaim shared (ReadWriteMany"));
   EXPECT_EQ(YAML::LoadAll(text)[0]["data"]["job.textproto"].as<std::string>(), ReadText(job()));
