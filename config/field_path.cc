@@ -204,6 +204,12 @@ std::string FieldRef::Text() const {
   return absl::StrCat("[", absl::StrJoin(elements, ", "), "]");
 }
 
+absl::StatusOr<const FieldDescriptor*> FindFieldType(const Descriptor& root,
+                                                     const std::string& path) {
+  ASSIGN_OR_RETURN(const auto fields, FieldsAlong(root, path));
+  return fields.back();
+}
+
 absl::StatusOr<FieldRef> FindField(const Message& root, const std::string& path) {
   ASSIGN_OR_RETURN(const auto fields, FieldsAlong(*root.GetDescriptor(), path));
   const Message* message = &root;

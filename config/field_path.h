@@ -27,7 +27,12 @@ struct FieldRef {
   std::string Text() const;
 };
 
-// Errors: NOT_FOUND, naming the path part that does not exist and the existing fields.
+// Type of the field at a path, which may lead through lists. Errors: as FindField.
+absl::StatusOr<const google::protobuf::FieldDescriptor*> FindFieldType(
+    const google::protobuf::Descriptor& root, const std::string& path);
+
+// REQUIRES: the path leads through no list. Errors: NOT_FOUND, naming the path part that does not
+// exist and the existing fields.
 absl::StatusOr<FieldRef> FindField(const google::protobuf::Message& root, const std::string& path);
 
 // Whether no part of the path is an unset member of a oneof. Errors: as FindField.

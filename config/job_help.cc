@@ -78,9 +78,10 @@ std::string JobHelp() {
 }
 
 absl::StatusOr<std::string> FieldHelp(const std::string& path) {
-  const JobConfig job;
-  ASSIGN_OR_RETURN(const FieldRef found, FindField(job, path));
-  const FieldDescriptor& field = *found.field;
+  const auto& root = *JobConfig::descriptor();
+  ASSIGN_OR_RETURN(const FieldDescriptor* const found, FindFieldType(root, path));
+  const FieldDescriptor& field = *found;
+  if (field.file() != root.file()) return absl::StrCat(path, ": ", field.DebugString());
   const Lines lines = absl::StrSplit(std::string(kJobProtoText), '\n');
   const auto block = [&](const std::string& name) {
     return Find(lines, absl::StrCat("message ", name, " {"), 0, lines.size());
@@ -101,7 +102,8 @@ absl::StatusOr<std::string> FieldHelp(const std::string& path) {
         Find(lines, absl::StrCat("enum ", values->name(), " {"), from, lines.size()).line;
     Append(lines, line, EndOfBlock(lines, line), text);
   }
-  if (const auto* group = field.message_type(); group != nullptr) {
+  const auto* group = field.message_type();
+  if (group != nullptr && group->file() == root.file()) {
     const Declaration whole = block(group->name());
     Append(lines, whole.comment, EndOfBlock(lines, whole.line), text);
   }
