@@ -372,7 +372,7 @@ TEST(Coordinator, AFailureSaysHowToGoOnFromTheCheckpointThatWasBeingCommitted) {
   job.Pass(absl::Milliseconds(100));
   const auto ended = job.Take<JobEnded>();
   ASSERT_EQ(ended.size(), 1u);
-  EXPECT_THAT(std::string(ended[0].status.message()), HasSubstr("resume with: tug train JOB"));
+  EXPECT_THAT(std::string(ended[0].status.message()), HasSubstr("resume with: tug train --resume"));
 }
 
 TEST(Coordinator, StopsAtTheStepAfterTheLatestOneBegun) {

@@ -64,14 +64,16 @@ TEST(Shuffle, LooksUniform) {
 
 class SamplerTest : public testing::Test {
  protected:
-  // Makes a text whose token at i is (i * i + i / 256) mod 256, so windows differ.
+  // Makes a text whose token at i is 1 + (i * i + i / 255) mod 255, so windows differ.
   void Make(uint64_t tokens) {
     const std::string base =
         testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
     config_.mutable_data()->set_path(base + ".txt");
     config_.mutable_data()->set_tokenizer(DataConfig::BYTE);
     std::string text;
-    for (uint64_t i = 0; i < tokens; ++i) text.push_back(static_cast<char>(i * i + i / 256));
+    for (uint64_t i = 0; i < tokens; ++i) {
+      text.push_back(static_cast<char>(1 + (i * i + i / 255) % 255));
+    }
     std::ofstream(base + ".txt", std::ios::binary) << text;
     ASSERT_TRUE(PrepareTokenFile(config_.data(), base + ".bin").ok());
     auto file = TokenFile::Open(base + ".bin");
