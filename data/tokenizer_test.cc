@@ -44,7 +44,7 @@ std::string RandomText(std::mt19937& random, size_t characters) {
   std::string text;
   for (size_t i = 0; i < characters; ++i) {
     const char32_t limits[] = {0x80, 0x900, 0xD800, kMaxCodePoint};
-    const char32_t c = random() % limits[random() % 4];
+    const char32_t c = std::max<char32_t>(1, random() % limits[random() % 4]);  // NUL is no text
     switch (random() % 4) {
       case 0:
         AppendUtf8(c >= 0xD800 && c <= 0xDFFF ? U'x' : c, text);
