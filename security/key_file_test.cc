@@ -167,7 +167,8 @@ TEST(ParseKeyFile, RefusesKeysThatDoNotBelongTogether) {
 TEST(ReadKeyFile, NamesWhatItCannotRead) {
   EXPECT_THAT(std::string(ReadKeyFile("/nowhere/keys").status().message()),
               HasSubstr("/nowhere/keys"));
-  EXPECT_THAT(std::string(ReadKeyFile("/dev/null").status().message()), HasSubstr("not a regular file"));
+  EXPECT_THAT(std::string(ReadKeyFile("/dev/null").status().message()),
+              HasSubstr("not a regular file"));
 }
 
 }  // namespace
