@@ -131,7 +131,7 @@ TEST(SyncParts, CompareWithUndisturbedBspAndWithTheBoundOverTheRepeats) {
   EXPECT_TRUE(part.replay);
   EXPECT_EQ(part.batch_samples, 8u);
   EXPECT_THAT(part.about,
-              AllOf(HasSubstr("A replay of late: "), HasSubstr("30 ms of computing"),
+              AllOf(HasSubstr("A replay of late: "), HasSubstr("30 ms per step"),
                     HasSubstr("(a model of 4.00 MB)"), HasSubstr("servers: 1."),
                     HasSubstr("slow: virtual worker 0 computes 4 times as long."),
                     HasSubstr("pauses: each virtual worker pauses in a step with probability 0.1, "
