@@ -72,7 +72,7 @@ TEST_F(GpuReportTest, ListsWhatPassedWithTheTablesOfBenchmarks) {
             HasSubstr("| benchmarks | add_benchmark | done | "),
             HasSubstr("| training | train | exposed communication at most 8.0% of a step | "),
             HasSubstr("| offload | offload | done | "),
-            HasSubstr("(goal: under 10%), 500.0 ms a step, 2000 tokens/s\n```"),
+            HasSubstr("(goal: under 10%), 500.0 ms per step, 2000 tokens/s\n```"),
             HasSubstr("| compare | gpu | skipped: PyTorch 2.3 | "),
             HasSubstr("```\nadd 12.0 us 100.0%\n```"), HasSubstr("tokens/s 12.0\n```")));
   EXPECT_EQ(ReadText(Path("required")), "1\n");  // TUG_REQUIRE_GPU
