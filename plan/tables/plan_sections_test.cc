@@ -129,7 +129,7 @@ TEST(DeadlineSection, HasTheLecturesDaysAndThoseOfTheStep) {
   EXPECT_NEAR(gpus["unrounded"].get<double>(), 759.548611, 1e-6);
   EXPECT_EQ(gpus["rounded"], 760);
   EXPECT_EQ(gpus["lectures"], "800");
-  EXPECT_EQ(Number(section, "  a multiple of t p = 32", "rounded"), 768);
+  EXPECT_EQ(Number(section, "  as a multiple of t p = 32", "rounded"), 768);
   EXPECT_NEAR(Number(section, "days by the step above (ring)", "unrounded"),
               Number(StepSection(plan), "ring", "sequential_seconds") * 300e9 / 3.2e6 / 86400,
               1e-9);
