@@ -46,7 +46,7 @@ TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Too little for the threads that serve calls; gRPC does not report that.
 TEST_F(SurroundingsTest, ALackOfAddressSpaceEndsAJobWithTheRemedy) {
-  Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_AS, 300'000'000);
+  Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_AS, 275'000'000);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectErrorLine(train, {"memory", "ulimit -v"});
 }
