@@ -57,6 +57,48 @@ __device__ __forceinline__ void AddWarps(typename Team::Values& dgamma,
   }
 }
 
+// A row's statistics, as the forward pass stored them.
+struct RowStats {
+  float mean;
+  float rstd;
+};
+
+// Sums over a row's columns, of g and of g normal; or the means.
+struct RowSums {
+  float g = 0;
+  float g_normal = 0;
+};
+
+// One vector of a row: x becomes normal = (x - mean) rstd, dy becomes g = dy gamma, and both are
+// added to the sums over the row and to those over the rows.
+template <int kCount>
+__device__ __forceinline__ void AddVector(const RowStats& stats, const float (&gamma)[kCount],
+                                          float (&x)[kCount], float (&dy)[kCount], RowSums& sums,
+                                          float (&dgamma)[kCount], float (&dbeta)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float dy_i = dy[i];
+    x[i] = (x[i] - stats.mean) * stats.rstd;
+    dy[i] = dy_i * gamma[i];  // 0 beyond the end
+    sums.g += dy[i];
+    sums.g_normal = fmaf(dy[i], x[i], sums.g_normal);
+    dgamma[i] = fmaf(dy_i, x[i], dgamma[i]);
+    dbeta[i] += dy_i;
+  }
+}
+
+// One vector of a row: g becomes dx. before: the old dx to accumulate, or 0.
+template <int kCount>
+__device__ __forceinline__ void ToInputGradient(const RowSums& means, float rstd,
+                                                const float (&normal)[kCount],
+                                                const float (&before)[kCount], float (&g)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float inner = fmaf(-normal[i], means.g_normal, g[i] - means.g);
+    g[i] = fmaf(inner, rstd, before[i]);
+  }
+}
+
 // With normal = (x - mean) rstd and g = dy gamma:
 //   dx = rstd (g - mean(g) - normal mean(g normal)), plus the old dx to accumulate
 // Operands of `a` that overlap no result are separate parameters, since nvcc ignores __restrict__
@@ -73,31 +115,20 @@ __global__ void __launch_bounds__(Team::kMaxThreads)
   typename Team::Values dgamma = {};
   typename Team::Values dbeta = {};
   for (int64_t row = Team::FirstRow(); row < a.rows; row += Team::RowStride()) {
-    const float mean = mean_in[row];
-    const float rstd = rstd_in[row];
+    const RowStats stats = {.mean = mean_in[row], .rstd = rstd_in[row]};
     typename Team::Values normal, gradient;
     Team::Load(x + row * width, width, normal);
     Team::Load(a.dy + row * width, width, gradient);
-    float sum_g = 0;
-    float sum_g_normal = 0;
+    RowSums sums;
 #pragma unroll
     for (int k = 0; k < Team::kVectors; ++k) {
       const int64_t column = Team::Column(k);
       float scale[Team::kPerVector];
       LoadVector<Team::kWhole>(gamma + column, width - column, scale);
-#pragma unroll
-      for (int i = 0; i < Team::kPerVector; ++i) {
-        const float dy_i = gradient[k][i];
-        normal[k][i] = (normal[k][i] - mean) * rstd;
-        gradient[k][i] = dy_i * scale[i];  // 0 beyond the end
-        sum_g += gradient[k][i];
-        sum_g_normal = fmaf(gradient[k][i], normal[k][i], sum_g_normal);
-        dgamma[k][i] = fmaf(dy_i, normal[k][i], dgamma[k][i]);
-        dbeta[k][i] += dy_i;
-      }
+      AddVector(stats, scale, normal[k], gradient[k], sums, dgamma[k], dbeta[k]);
     }
-    const float mean_g = Team::Sum(sum_g, shared) * inverse_width;
-    const float mean_g_normal = Team::Sum(sum_g_normal, shared) * inverse_width;
+    const RowSums means = {.g = Team::Sum(sums.g, shared) * inverse_width,
+                           .g_normal = Team::Sum(sums.g_normal, shared) * inverse_width};
 #pragma unroll
     for (int k = 0; k < Team::kVectors; ++k) {
       const int64_t column = Team::Column(k);
@@ -105,17 +136,9 @@ __global__ void __launch_bounds__(Team::kMaxThreads)
       if (a.accumulate) {
         LoadVector<Team::kWhole>(a.dx + row * width + column, width - column, before);
       }
-#pragma unroll
-      for (int i = 0; i < Team::kPerVector; ++i) {
-        const float inner = fmaf(-normal[k][i], mean_g_normal, gradient[k][i] - mean_g);
-        gradient[k][i] = fmaf(inner, rstd, before[i]);
-      }
+      ToInputGradient(means, stats.rstd, normal[k], before, gradient[k]);
     }
-#pragma unroll
-    for (int k = 0; k < Team::kVectors; ++k) {
-      const int64_t column = Team::Column(k);
-      StoreVector<Team::kWhole>(gradient[k], width - column, a.dx + row * width + column);
-    }
+    Team::Store(gradient, width, a.dx + row * width);
   }
   if constexpr (!Team::kBlock) {
     AddWarps<Team>(dgamma, dbeta, shared);

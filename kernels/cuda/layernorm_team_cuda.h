@@ -57,6 +57,13 @@ struct LayerNormTeam {
       LoadVector<kWhole>(row + Column(k), width - Column(k), to[k]);
     }
   }
+  template <typename U>
+  static __device__ __forceinline__ void Store(const Values& from, int64_t width, U* row) {
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      StoreVector<kWhole>(from[k], width - Column(k), row + Column(k));
+    }
+  }
 };
 
 // Calls launch.operator()<Team>(threads of a block) with the team for the width.

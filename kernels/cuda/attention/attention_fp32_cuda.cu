@@ -163,6 +163,48 @@ struct ForwardTiles {
   WeightTile weights;
 };
 
+// Multiplies a row's scores by s; -infinity from key `visible` on. Returns the largest.
+__device__ __forceinline__ float MaskScores(const AttentionCall& call, int first_key, int visible,
+                                            float (&scores)[kEach]) {
+  float most = -INFINITY;
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    float& score = scores[j];
+    score = first_key + Column(j) < visible ? score * call.scale : -INFINITY;
+    most = fmaxf(most, score);
+  }
+  return most;
+}
+
+// Scores of a row become dropout(P). Returns the sum of P.
+__device__ __forceinline__ float ToWeights(const FourKeys& dropout, float most,
+                                           float (&scores)[kEach]) {
+  float sum = 0;
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const float weight = expf(scores[j] - most);
+    sum += weight;
+    scores[j] = dropout.Of(j, weight);
+  }
+  return sum;
+}
+
+// Step 4: writes log_sum_exp and returns the factors of the sums.
+template <typename T>
+__device__ __forceinline__ void FinishRows(const HeadOnDevice& head, int first_query, int queries,
+                                           const float (&largest)[kEach],
+                                           const float (&total)[kEach],
+                                           const AttentionForwardArgs<T>& a,
+                                           float (&factor)[kEach]) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    factor[i] = total[i] != 0 ? 1.0f / total[i] : 0.0f;
+    if (Column(0) == 0 && Row(i) < queries) {
+      a.log_sum_exp[head.StatsAt(first_query + Row(i))] = largest[i] + logf(total[i]);
+    }
+  }
+}
+
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads)
     ForwardKernel(AttentionCall call, AttentionForwardArgs<T> a) {
@@ -190,25 +232,12 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const int query = first_query + Row(i), visible = head.Visible(query);
-      float most = -INFINITY;
-#pragma unroll
-      for (int j = 0; j < kEach; ++j) {
-        float& score = weights[i][j];
-        score = first_key + Column(j) < visible ? score * call.scale : -INFINITY;
-        most = fmaxf(most, score);
-      }
-      most = fmaxf(largest[i], RowMax(most));
+      const float most =
+          fmaxf(largest[i], RowMax(MaskScores(call, first_key, visible, weights[i])));
       const float shrink = expf(largest[i] - most);
       largest[i] = most;
       const FourKeys dropout(head, query, first_key / kTile, Column(0));
-      float sum = 0;
-#pragma unroll
-      for (int j = 0; j < kEach; ++j) {
-        const float weight = expf(weights[i][j] - most);
-        sum += weight;
-        weights[i][j] = dropout.Of(j, weight);
-      }
-      total[i] = total[i] * shrink + RowSum(sum);
+      total[i] = total[i] * shrink + RowSum(ToWeights(dropout, most, weights[i]));
 #pragma unroll
       for (int c = 0; c < kDim / kSide; ++c) sums[i][c] *= shrink;
     }
@@ -216,13 +245,7 @@ __global__ void __launch_bounds__(kThreads)
     AddProduct<kDim>(tiles->weights, tiles->v, sums);
   }
   float factor[kEach];
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    factor[i] = total[i] != 0 ? 1.0f / total[i] : 0.0f;
-    if (Column(0) == 0 && Row(i) < queries) {
-      a.log_sum_exp[head.StatsAt(first_query + Row(i))] = largest[i] + logf(total[i]);
-    }
-  }
+  FinishRows(head, first_query, queries, largest, total, a, factor);
   StoreRows<kDim>(sums, factor, queries, call.head_dim,
                   a.out + head.At(call.queries, call.width(), first_query), call.width());
 }

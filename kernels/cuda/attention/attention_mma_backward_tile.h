@@ -112,6 +112,78 @@ __device__ __forceinline__ void WeightGradients(const AttentionCall& call, int k
   }
 }
 
+// Where a block's tiles of queries come from: Q, dO, log_sum_exp and D of one head. All threads
+// use it together.
+template <int kDim, int kThreads = kMmaThreads>
+class QuerySource {
+ public:
+  __device__ __forceinline__ QuerySource(const HeadOnDevice& head,
+                                         const AttentionBackwardArgs<Bf16>& a,
+                                         const float* log_sum_exp, const float* row_dots)
+      : q_(a.in.q + head.At(head.call.queries, head.call.q_stride, 0), head.call.q_stride,
+           head.call.head_dim),
+        dout_(a.dout + head.At(head.call.queries, head.call.width(), 0), head.call.width(),
+              head.call.head_dim),
+        log_sum_exp_(log_sum_exp),
+        row_dots_(row_dots) {}
+
+  // Starts to copy the tile from `first_query` on into tiles.q[stage] and tiles.dout[stage]; zeros
+  // below the matrix.
+  template <typename Tiles>
+  __device__ __forceinline__ void BeginCopy(const HeadOnDevice& head, int first_query, int stage,
+                                            Tiles& tiles) const {
+    q_.template Begin<kMmaTile>(first_query, head.call.queries, tiles.q[stage]);
+    dout_.template Begin<kMmaTile>(first_query, head.call.queries, tiles.dout[stage]);
+  }
+
+  // The thread's value for the same tile.
+  __device__ __forceinline__ NextStat Stat(const HeadOnDevice& head, int first_query) const {
+    return NextStat(head, first_query, log_sum_exp_, row_dots_);
+  }
+
+ private:
+  RowCopies<kDim, kThreads> q_, dout_;
+  const float* log_sum_exp_;
+  const float* row_dots_;
+};
+
+// Starts to copy kRows keys and values from `first_key` on; zeros for padding.
+template <int kDim, int kRows, int kThreads = kMmaThreads>
+__device__ __forceinline__ void BeginKeys(const HeadOnDevice& head,
+                                          const AttentionBackwardArgs<Bf16>& a, int first_key,
+                                          Bf16* k, Bf16* v) {
+  const AttentionCall& call = head.call;
+  RowCopies<kDim, kThreads>(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+                            call.head_dim)
+      .template Begin<kRows>(first_key, head.keys, k);
+  RowCopies<kDim, kThreads>(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+                            call.head_dim)
+      .template Begin<kRows>(first_key, head.keys, v);
+}
+
+// Queries [first, end), those that may reach a tile of keys: earlier ones do not, and none reaches
+// padding.
+struct QueriesOfKeys {
+  int first;
+  int end;
+
+  __device__ __forceinline__ QueriesOfKeys(const HeadOnDevice& head, int first_key)
+      : first(head.call.causal ? first_key : 0),
+        end(first_key < head.keys ? head.call.queries : 0) {}
+};
+
+// Factors of a warp's dK / s and dV from key `first_key` on; 0 for padding.
+template <int kM>
+__device__ __forceinline__ void KeyFactors(const HeadOnDevice& head, int first_key,
+                                           float (&dk_factor)[kM][2], float (&dv_factor)[kM][2]) {
+#pragma unroll
+  for (int i = 0; i < 2 * kM; ++i) {
+    const bool reached = first_key + 8 * i + LaneRow() < head.keys;
+    dk_factor[i / 2][i % 2] = reached ? head.call.scale : 0.0f;
+    dv_factor[i / 2][i % 2] = reached ? head.call.dropout.scale : 0.0f;
+  }
+}
+
 }  // namespace tug::kernels::cuda
 
 #endif  // TUG_KERNELS_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_TILE_H_

@@ -59,6 +59,14 @@ __device__ __forceinline__ void MaskScores(const HeadOnDevice& head, int first_q
 struct RowStats {
   float largest[kM][2];
   float total[kM][2];
+
+  __device__ __forceinline__ RowStats() {
+#pragma unroll
+    for (int i = 0; i < 2 * kM; ++i) {
+      largest[i / 2][i % 2] = -INFINITY;
+      total[i / 2][i % 2] = 0;
+    }
+  }
 };
 
 // Step 2 of the forward pass, and step 3 without the product. Scores become dropout(P).
@@ -145,8 +153,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       .template Begin<kQueries>(tile.first_row, call.queries, tiles->q);
   if (reach > 0) begin_copy(0, 0);
   CommitCopies();
-  WaitForCopies<0>();
-  __syncthreads();
+  WaitForTiles();
 
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * kWarpQueries;
   const int first_query = tile.first_row + warp_row;
@@ -154,11 +161,6 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   const int warp_reach = head.Visible(first_query + kWarpQueries - 1);
   const LeftRows<kDim, kM, kHoldQueries<kDim, kDropout>> left(tiles->q, warp_row);
   RowStats rows;
-#pragma unroll
-  for (int i = 0; i < 2 * kM; ++i) {
-    rows.largest[i / 2][i % 2] = -INFINITY;
-    rows.total[i / 2][i % 2] = 0;
-  }
   FragmentC sums[kM][kDim / 8] = {};
   KeptWeights<kM> kept;
   int stage = 0;
@@ -178,8 +180,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       UpdateSoftmax(call.scale * kLog2E, keeps, weights, rows, sums);
       AddProduct<kDim>(weights, tiles->v[stage], row, sums);
     }
-    WaitForCopies<0>();
-    __syncthreads();
+    WaitForTiles();
   }
   float factor[kM][2];
   FinishRows(head, first_query, rows, a.log_sum_exp, factor);

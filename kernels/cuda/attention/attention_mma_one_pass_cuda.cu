@@ -146,6 +146,17 @@ struct OnePassTiles {
   float dot[kMmaTile];
   // Bit b of kept[query][i]: whether dropout keeps key 32 i + b of the tile.
   unsigned kept[kDropout ? kMmaTile : 1][kBackwardKeyTile / 32];
+
+  // Draws `kept` for a tile of queries, by all threads.
+  __device__ __forceinline__ void Draw(const HeadOnDevice& head, int first_query, int first_key) {
+    if constexpr (kDropout) {
+      DrawKept<OnePass<kDim, kDropout>::kWarps>(head, first_query, first_key, kept);
+    }
+  }
+  // The values from `query` on.
+  __device__ __forceinline__ QueryNumbers<kBackwardKeyTile / 32> NumbersFrom(int query) const {
+    return {lse_log2 + query, dot + query, kept + query};
+  }
 };
 
 // Rounds dS' of a chunk to bf16 and stores it in the tile [key][query]; its position is a multiple
@@ -179,12 +190,7 @@ __device__ __forceinline__ void StoreKeyGradients(const HeadOnDevice& head, int 
                                                   const AttentionOperands<Bf16>& gradient) {
   const AttentionCall& call = head.call;
   float dk_factor[kM][2], dv_factor[kM][2];
-#pragma unroll
-  for (int i = 0; i < 2 * kM; ++i) {
-    const bool reached = first_key + 8 * i + LaneRow() < head.keys;
-    dk_factor[i / 2][i % 2] = reached ? call.scale : 0.0f;
-    dv_factor[i / 2][i % 2] = reached ? call.dropout.scale : 0.0f;
-  }
+  KeyFactors(head, first_key, dk_factor, dv_factor);
   const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
   const int keys = call.keys - first_key;
   StoreRows<kDim>(dk_sums, dk_factor, tiles.k, warp_row,
@@ -192,6 +198,42 @@ __device__ __forceinline__ void StoreKeyGradients(const HeadOnDevice& head, int 
   StoreRows<kDim>(dv_sums, dv_factor, tiles.v, warp_row,
                   {gradient.v + at, call.dkv_stride, keys, call.head_dim});
 }
+
+// Number of a tile's keys that the warp's part of a tile of queries reaches.
+template <int kDim>
+__device__ __forceinline__ int ReachedKeys(const HeadOnDevice& head, int first_query,
+                                           int block_key) {
+  using Part = QueryPart<kDim>;
+  const int last_query = first_query + Part::FirstRow() + Part::kRows - 1;
+  return min(head.Visible(last_query) - block_key, kBackwardKeyTile);
+}
+
+// Loads a tile of keys, and the first tile of queries that reaches it into stage 0.
+template <int kDim, bool kDropout, int kThreads>
+__device__ __forceinline__ void LoadTile(const HeadOnDevice& head,
+                                         const AttentionBackwardArgs<Bf16>& a,
+                                         const QuerySource<kDim, kThreads>& source,
+                                         const QueriesOfKeys& queries, int first_key,
+                                         OnePassTiles<kDim, kDropout>& tiles) {
+  BeginKeys<kDim, kBackwardKeyTile, kThreads>(head, a, first_key, tiles.k, tiles.v);
+  if (queries.first < queries.end) {
+    source.BeginCopy(head, queries.first, 0, tiles);
+    tiles.Draw(head, queries.first, first_key);
+  }
+  CommitCopies();
+  source.Stat(head, queries.first).Store(tiles.lse_log2, tiles.dot);
+  WaitForTiles();
+}
+
+// The keys of this block of threads: which head of the run, and which block of its keys.
+struct KeyBlock {
+  int head;
+  int index;
+
+  __device__ __forceinline__ explicit KeyBlock(const SumsLayout& layout)
+      : head(static_cast<int>(blockIdx.x % static_cast<unsigned>(layout.heads))),
+        index(static_cast<int>(blockIdx.x / static_cast<unsigned>(layout.heads))) {}
+};
 
 // A block: (block of keys, head). Blocks of early keys, which have the most queries with causal
 // attention, come first, so that light ones come last.
@@ -202,51 +244,29 @@ __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
                   const float* __restrict__ log_sum_exp, const float* __restrict__ row_dots,
                   float* sums) {
   using B = OnePass<kDim, kDropout>;
-  using Rows = RowCopies<kDim, B::kThreads>;
   auto* const tiles = SharedMemory<OnePassTiles<kDim, kDropout>>();
-  const int place = static_cast<int>(blockIdx.x % static_cast<unsigned>(layout.heads));
-  const int block = static_cast<int>(blockIdx.x / static_cast<unsigned>(layout.heads));
-  const HeadOnDevice head(call, a.shape.key_counts, layout.first_head + place);
-  float* const block_sums = sums + layout.Begin(place, block) * (kMmaTile * kDim);
-  const Rows q_rows(a.in.q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim);
-  const Rows dout_rows(a.dout + head.At(call.queries, call.width(), 0), call.width(),
-                       call.head_dim);
+  const KeyBlock block(layout);
+  const HeadOnDevice head(call, a.shape.key_counts, layout.first_head + block.head);
+  float* const block_sums = sums + layout.Begin(block.head, block.index) * (kMmaTile * kDim);
+  const QuerySource<kDim, B::kThreads> source(head, a, log_sum_exp, row_dots);
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
   const LeftRows<kDim, B::kM, false> left_k(tiles->k, warp_row), left_v(tiles->v, warp_row);
 
 #pragma unroll 1
   for (int tile = 0; tile < layout.tiles_of_block; ++tile) {
-    const int block_key = (block * layout.tiles_of_block + tile) * kBackwardKeyTile;
+    const int block_key = (block.index * layout.tiles_of_block + tile) * kBackwardKeyTile;
     if (block_key >= call.keys) break;
-    // Earlier queries do not reach this tile; no query reaches padding.
-    const int first_reaching = call.causal ? block_key : 0;
-    const int end = block_key < head.keys ? call.queries : 0;
-    const auto begin_copy = [&](int first_query, int stage) {
-      q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
-      dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
-    };
-    const auto draw = [&](int first_query) {
-      if constexpr (kDropout) DrawKept<B::kWarps>(head, first_query, block_key, tiles->kept);
-    };
-    Rows(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
-        .template Begin<kBackwardKeyTile>(block_key, head.keys, tiles->k);
-    Rows(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
-        .template Begin<kBackwardKeyTile>(block_key, head.keys, tiles->v);
-    if (first_reaching < end) {
-      begin_copy(first_reaching, 0);
-      draw(first_reaching);
-    }
-    CommitCopies();
-    NextStat(head, first_reaching, log_sum_exp, row_dots).Store(tiles->lse_log2, tiles->dot);
-    WaitForCopies<0>();
-    __syncthreads();
+    const QueriesOfKeys queries(head, block_key);
+    LoadTile(head, a, source, queries, block_key, *tiles);
 
     const int first_key = block_key + warp_row;
     FragmentC dk_sums[B::kM][kDim / 8] = {}, dv_sums[B::kM][kDim / 8] = {};
     int stage = 0;
 #pragma unroll 1
-    for (int first_query = first_reaching; first_query < end; first_query += kMmaTile, stage ^= 1) {
-      if (first_query + kMmaTile < end) begin_copy(first_query + kMmaTile, stage ^ 1);
+    for (int first_query = queries.first; first_query < queries.end;
+         first_query += kMmaTile, stage ^= 1) {
+      const int next_query = first_query + kMmaTile;
+      if (next_query < queries.end) source.BeginCopy(head, next_query, stage ^ 1, *tiles);
       CommitCopies();
 #pragma unroll 1
       for (int row = 0; row < kMmaTile; row += B::kChunk) {
@@ -257,27 +277,22 @@ __global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
         MultiplyRows(left_k, tiles->q[stage], row, weights);
         MultiplyRows(left_v, tiles->dout[stage], row, dscores);
         WeightGradients<kDropout>(call, warp_row, diagonal, head.keys - first_key,
-                                  QueryNumbers<kBackwardKeyTile / 32>{
-                                      tiles->lse_log2 + row, tiles->dot + row, tiles->kept + row},
-                                  weights, dscores);
+                                  tiles->NumbersFrom(row), weights, dscores);
         AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
         StoreScoreGradients(dscores, warp_row, row, tiles->dscores);
         AddProduct<kDim>(dscores, tiles->q[stage], row, dk_sums);
       }
       float* const tile_sums = block_sums + int64_t{first_query / kMmaTile} * (kMmaTile * kDim);
       QueryPart<kDim> before, part;
-      const NextStat next(head, first_query + kMmaTile, log_sum_exp, row_dots);
+      const NextStat next = source.Stat(head, next_query);
       if (tile > 0) before.Load(tile_sums);
       __syncthreads();
-      const int last_query = first_query + QueryPart<kDim>::FirstRow() + QueryPart<kDim>::kRows - 1;
-      part.AddProduct(tiles->dscores, tiles->k,
-                      min(head.Visible(last_query) - block_key, kBackwardKeyTile));
+      part.AddProduct(tiles->dscores, tiles->k, ReachedKeys<kDim>(head, first_query, block_key));
       part.Add(before);
       part.Store(tile_sums);
       next.Store(tiles->lse_log2, tiles->dot);
-      if (first_query + kMmaTile < end) draw(first_query + kMmaTile);
-      WaitForCopies<0>();
-      __syncthreads();
+      if (next_query < queries.end) tiles->Draw(head, next_query, block_key);
+      WaitForTiles();
     }
     StoreKeyGradients<kDim>(head, first_key, warp_row, dk_sums, dv_sums, *tiles, a.gradient);
     __syncthreads();

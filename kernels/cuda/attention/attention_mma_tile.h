@@ -105,6 +105,13 @@ class RowCopies {
   int columns_;
 };
 
+// Waits until everything that the block's threads copy has arrived, and none of them still reads
+// what the next copies overwrite.
+__device__ __forceinline__ void WaitForTiles() {
+  WaitForCopies<0>();
+  __syncthreads();
+}
+
 // 16 kM rows of a tile as the left factor; kHeld: kept in registers.
 template <int kDim, int kM, bool kHeld>
 class LeftRows {

@@ -101,8 +101,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       .template Begin<B::kRows>(tile.first_row, call.queries, tiles->dout);
   if (reach > 0) begin_copy(0, 0);
   CommitCopies();
-  WaitForCopies<0>();
-  __syncthreads();
+  WaitForTiles();
 
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
   const int first_query = tile.first_row + warp_row;
@@ -129,8 +128,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       ScoreGradients(head, first_query, first_key + row, masked, stats, dweights, scores);
       AddProduct<kDim>(scores, tiles->k[stage], row, sums);
     }
-    WaitForCopies<0>();
-    __syncthreads();
+    WaitForTiles();
   }
   float factor[B::kM][2];
 #pragma unroll
@@ -151,6 +149,11 @@ struct KeyTiles {
   float dot[2][kMmaTile];
   // Bit b of kept[stage][query][i]: whether dropout keeps key 32 i + b of the block.
   unsigned kept[2][kMmaTile][2 * Backward<kDim>::kM];
+
+  __device__ __forceinline__ QueryNumbers<2 * Backward<kDim>::kM> NumbersFrom(int stage,
+                                                                              int query) const {
+    return {lse_log2[stage] + query, dot[stage] + query, kept[stage] + query};
+  }
 };
 
 template <int kDim, bool kDropout>
@@ -162,37 +165,28 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   const TileOfBlock<false> tile(call.keys, B::kRows);
   const HeadOnDevice head(call, a.shape.key_counts, tile.head);
   const int block_key = tile.first_row;
-  // Earlier queries do not reach this tile; no query reaches padding.
-  const int first_reaching = call.causal ? block_key : 0;
-  const int end = block_key < head.keys ? call.queries : 0;
-  const RowCopies<kDim> q_rows(a.in.q + head.At(call.queries, call.q_stride, 0), call.q_stride,
-                               call.head_dim);
-  const RowCopies<kDim> dout_rows(a.dout + head.At(call.queries, call.width(), 0), call.width(),
-                                  call.head_dim);
+  const QueriesOfKeys queries(head, block_key);
+  const QuerySource<kDim> source(head, a, log_sum_exp, row_dots);
   const auto begin_copy = [&](int first_query, int stage) {
-    q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
-    dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
+    source.BeginCopy(head, first_query, stage, *tiles);
     if constexpr (kDropout) DrawKept<kMmaWarps>(head, first_query, block_key, tiles->kept[stage]);
   };
-  RowCopies<kDim>(a.in.k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
-      .template Begin<B::kRows>(block_key, head.keys, tiles->k);
-  RowCopies<kDim>(a.in.v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
-      .template Begin<B::kRows>(block_key, head.keys, tiles->v);
-  if (first_reaching < end) begin_copy(first_reaching, 0);
+  BeginKeys<kDim, B::kRows>(head, a, block_key, tiles->k, tiles->v);
+  if (queries.first < queries.end) begin_copy(queries.first, 0);
   CommitCopies();
-  NextStat(head, first_reaching, log_sum_exp, row_dots).Store(tiles->lse_log2[0], tiles->dot[0]);
-  WaitForCopies<0>();
-  __syncthreads();
+  source.Stat(head, queries.first).Store(tiles->lse_log2[0], tiles->dot[0]);
+  WaitForTiles();
 
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
   const int first_key = block_key + warp_row;
   const LeftRows<kDim, B::kM, false> left_k(tiles->k, warp_row), left_v(tiles->v, warp_row);
   FragmentC dk_sums[B::kM][kDim / 8] = {}, dv_sums[B::kM][kDim / 8] = {};
   int stage = 0;
-  for (int first_query = first_reaching; first_query < end; first_query += kMmaTile, stage ^= 1) {
-    if (first_query + kMmaTile < end) begin_copy(first_query + kMmaTile, stage ^ 1);
+  for (int first_query = queries.first; first_query < queries.end;
+       first_query += kMmaTile, stage ^= 1) {
+    if (first_query + kMmaTile < queries.end) begin_copy(first_query + kMmaTile, stage ^ 1);
     CommitCopies();
-    const NextStat next(head, first_query + kMmaTile, log_sum_exp, row_dots);
+    const NextStat next = source.Stat(head, first_query + kMmaTile);
 #pragma unroll 1
     for (int row = 0; row < kMmaTile; row += B::kChunk) {
       // Position of the chunk's first query minus that of the warp's first key. Without causality
@@ -202,25 +196,16 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       FragmentC weights[B::kM][B::kN], dscores[B::kM][B::kN];
       MultiplyRows(left_k, tiles->q[stage], row, weights);
       MultiplyRows(left_v, tiles->dout[stage], row, dscores);
-      WeightGradients<kDropout>(
-          call, warp_row, diagonal, head.keys - first_key,
-          QueryNumbers<2 * Backward<kDim>::kM>{tiles->lse_log2[stage] + row,
-                                               tiles->dot[stage] + row, tiles->kept[stage] + row},
-          weights, dscores);
+      WeightGradients<kDropout>(call, warp_row, diagonal, head.keys - first_key,
+                                tiles->NumbersFrom(stage, row), weights, dscores);
       AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
       AddProduct<kDim>(dscores, tiles->q[stage], row, dk_sums);
     }
     next.Store(tiles->lse_log2[stage ^ 1], tiles->dot[stage ^ 1]);
-    WaitForCopies<0>();
-    __syncthreads();
+    WaitForTiles();
   }
   float dk_factor[B::kM][2], dv_factor[B::kM][2];
-#pragma unroll
-  for (int i = 0; i < 2 * B::kM; ++i) {
-    const bool reached = first_key + 8 * i + LaneRow() < head.keys;  // not padding
-    dk_factor[i / 2][i % 2] = reached ? call.scale : 0.0f;
-    dv_factor[i / 2][i % 2] = reached ? call.dropout.scale : 0.0f;
-  }
+  KeyFactors(head, first_key, dk_factor, dv_factor);
   const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
   const int keys = call.keys - first_key;
   StoreRows<kDim>(dk_sums, dk_factor, tiles->k, warp_row,
