@@ -84,9 +84,8 @@ TEST_F(CliTest, HelpsEverywhere) {
 }
 
 TEST_F(CliTest, RefusesWrongUsageWithCode2) {
-  ExpectError("", 2, "see tug --help");
   ExpectError("nonsense", 2, "see tug --help");
-  ExpectError("train", 2, "JOB");
+  ExpectError("train", 1, "no job given");
   ExpectError("train job.textproto --nonsense", 2, "see tug train --help");
   ExpectError("sample --from x --temperature hot", 2, "--temperature");
   ExpectError("status runs/a --coordinator 127.0.0.1:1", 2, "--coordinator");
@@ -294,7 +293,7 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
       1, "comm.partition_bytes");
   ExpectError("simulate scheduling replay.textproto --workers 5000", 1, "from 1 to 4096");
   ExpectError("simulate scheduling replay.textproto --servers 1024", 1, "smaller segments");
-  ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1, "as many");
+  ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1, "the same number of values");
   ExpectError("simulate scheduling replay.textproto --set sync.policy=ASP", 1, "BSP");
   ExpectError("simulate scheduling job.textproto", 1, "compute: REPLAY");
   ExpectError("simulate", 2, "see tug simulate --help");
