@@ -293,7 +293,8 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
       1, "comm.partition_bytes");
   ExpectError("simulate scheduling replay.textproto --workers 5000", 1, "from 1 to 4096");
   ExpectError("simulate scheduling replay.textproto --servers 1024", 1, "smaller segments");
-  ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1, "the same number of values");
+  ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1,
+              "the same number of values");
   ExpectError("simulate scheduling replay.textproto --set sync.policy=ASP", 1, "BSP");
   ExpectError("simulate scheduling job.textproto", 1, "compute: REPLAY");
   ExpectError("simulate", 2, "see tug simulate --help");

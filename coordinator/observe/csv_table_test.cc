@@ -72,7 +72,8 @@ TEST_F(CsvTableTest, TakenUpRepeatsNoRow) {
 TEST_F(CsvTableTest, LeavesAFileWithOtherColumnsAlone) {
   Append("a,b\n1,2\n");
   const absl::StatusOr<CsvTable> table = CsvTable::Open(path_, kHeader, false);
-  EXPECT_THAT(std::string(table.status().message()), AllOf(HasSubstr(path_), HasSubstr("move the file")));
+  EXPECT_THAT(std::string(table.status().message()),
+              AllOf(HasSubstr(path_), HasSubstr("move the file")));
   EXPECT_EQ(Text(), "a,b\n1,2\n");
 }
 
