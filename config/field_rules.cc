@@ -1,155 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default and range of every field of a job.
-#include "config/job_rules.h"
+#include "config/field_rules.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/byte_size.h"
+#include "proto/field_rule.pb.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 namespace {
 
-constexpr double kAnyUint64 = 18446744073709551615.0;
+// Appends the fields of `type` and of the messages in it. REQUIRES: no message contains itself.
+void AppendFields(const google::protobuf::Descriptor& type, const std::string& prefix,
+                  std::vector<JobField>& fields) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    const std::string path = absl::StrCat(prefix, field.name());
+    if (field.options().HasExtension(rule)) {
+      fields.push_back({path, field.options().GetExtension(rule)});
+    }
+    if (field.message_type() != nullptr) {
+      AppendFields(*field.message_type(), absl::StrCat(path, "."), fields);
+    }
+  }
+}
 
-constexpr FieldRule kFieldRules[] = {
-    // path, default, min, max, meaning
-    {"seed", 1, 0, kAnyUint64, "any whole number"},
-    {"cluster.servers", kComputed, 1, 256, "server processes"},
-    {"cluster.workers", 1, 1, 1024, "worker processes"},
-    {"cluster.lanes_per_server", kComputed, 1, 64, "lanes"},
-    {"cluster.virtual_workers", kComputed, 1, 4096, "virtual workers"},
-    {"cluster.compute_threads", 0, 0, 256, "threads per worker"},
-    {"cluster.pin_threads", 1, 0, 1, "true or false"},
-    {"cluster.spare_servers", 0, 0, 256, "server processes"},
-    {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
-    {"data.pieces", 8000, 260, 1e6, "pieces"},  // 259 are bytes and ends of text
-    {"data.random.samples", 0, 0, 1e9, "samples"},
-    {"data.random.symbols", 0, 0, 1e7, "symbols"},
-    {"data.validation_fraction", 0.1, 0, 0.5, "of the tokens"},
-    {"model.family", ModelConfig::DECODER, 1, ModelConfig::Family_MAX, "a shape of transformer"},
-    {"model.norm", kComputed, 1, ModelConfig::NormPlace_MAX, "a place of LayerNorm"},
-    {"model.activation", ModelConfig::GELU, 1, ModelConfig::Activation_MAX, "an activation"},
-    {"model.mlp_width", kComputed, 8, 65536, "elements"},
-    {"model.classes", 0, 0, 65536, "classes"},
-    {"model.layers", 4, 1, 256, "transformer layers"},
-    {"model.width", 128, 8, 16384, "elements"},
-    {"model.heads", 4, 1, 256, "attention heads"},
-    {"model.context", 64, 2, 65536, "tokens"},
-    {"model.dropout", 0, 0, 1, "probability", Ends::kMinOnly},
-    {"model.tied_head", 1, 0, 1, "true or false"},
-    {"model.bias", 1, 0, 1, "true or false"},
-    {"model.vocabulary", 0, 0, 1e7, "symbols"},
-    {"model.external", 0, 0, 1, "true or false"},
-    {"train.steps", 1000, 1, 1e9, "optimizer steps"},
-    {"train.global_batch", 8, 1, 1e6, "samples"},
-    {"train.micro_batch", kComputed, 1, 65536, "samples"},
-    {"train.eval_interval", 250, 0, 1e9, "optimizer steps"},
-    {"train.eval_samples", 64, 0, 1e12, "samples"},
-    {"train.precision", TrainConfig::FP32, 1, TrainConfig::Precision_MAX, "a number format"},
-    {"train.recompute", TrainConfig::NONE, 1, TrainConfig::Recompute_MAX, "what is recomputed"},
-    {"train.recompute_layers", 1, 1, 256, "layers"},
-    {"train.label_smoothing", 0, 0, 1, "probability", Ends::kMinOnly},
-    {"train.z_loss", 0, 0, 1, "weight"},
-    {"train.patience", 0, 0, 1e6, "evaluations"},
-    {"train.min_improvement", 0, 0, 1e3, "nats"},
-    {"train.max_nonfinite_steps", 10, 0, 1e6, "optimizer steps"},
-    {"optimizer.adamw.beta1", 0.9, 0, 1, "decay of the mean", Ends::kMinOnly},
-    {"optimizer.adamw.beta2", 0.99, 0, 1, "decay of the mean square", Ends::kMinOnly},
-    {"optimizer.adamw.epsilon", 1e-8, 0, 1, "added to the root", Ends::kMaxOnly},
-    {"optimizer.adamw.weight_decay", 0.1, 0, 1, "per unit of learning rate"},
-    {"optimizer.adamw.freeze_v_after", kComputed, 0, 1e9, "steps"},
-    {"optimizer.algorithm", OptimizerConfig::ADAMW, 1, OptimizerConfig::Algorithm_MAX,
-     "an optimizer"},
-    {"optimizer.sgd.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
-    {"optimizer.sgd.nesterov", 0, 0, 1, "true or false"},
-    {"optimizer.sgd.weight_decay", 0, 0, 1, "per weight"},
-    {"optimizer.learning_rate", 1e-3, 0, 10, "learning rate", Ends::kMaxOnly},
-    {"optimizer.min_learning_rate", kComputed, 0, 10, "learning rate"},
-    {"optimizer.warmup_steps", kComputed, 0, 1e9, "optimizer steps"},
-    {"optimizer.decay_steps", kComputed, 1, 1e9, "optimizer steps"},
-    {"optimizer.schedule", OptimizerConfig::COSINE, 1, OptimizerConfig::Schedule_MAX, "a schedule"},
-    {"optimizer.clip", OptimizerConfig::GLOBAL, 1, OptimizerConfig::Clip_MAX, "a way of clipping"},
-    {"optimizer.clip_norm", 1, 0, 1e6, "norm", Ends::kMaxOnly},
-    {"sync.policy", SyncConfig::BSP, 1, SyncConfig::Policy_MAX, "a sync policy"},
-    {"sync.replicas", 1, 1, 2, "copies"},
-    {"sync.staleness", 4, 0, 65535, "steps"},
-    {"sync.backups", 1, 1, 4095, "virtual workers"},
-    {"sync.staleness_scaling", SyncConfig::INVERSE, 1, SyncConfig::StalenessScaling_MAX,
-     "a scaling"},
-    {"sync.delay_compensation", 0, 0, 1e3, "weight"},
-    {"sync.local_steps", 1, 1, 65536, "optimizer steps"},
-    {"sync.outer.learning_rate", 0.7, 0, 10, "learning rate", Ends::kMaxOnly},
-    {"sync.outer.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
-    {"sync.outer.nesterov", 1, 0, 1, "true or false"},
-    {"sync.record", SyncConfig::OFF, 1, SyncConfig::Record_MAX, "what is recorded"},
-    {"comm.segment_elements", 262144, 1024, 1 << 24, "elements, a power of two"},
-    {"comm.partition_bytes", 4 << 20, 4 << 10, 256 << 20, "bytes"},
-    {"comm.credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
-    {"comm.pull_credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
-    {"comm.scheduler", CommConfig::BYTESCHEDULER, 1, CommConfig::Scheduler_MAX,
-     "an order of sending"},
-    {"comm.tuner.trials", 20, 1, 1000, "trials"},
-    {"comm.tuner.steps_per_trial", 5, 1, 10000, "steps"},
-    {"comm.tuner.drift", 0.2, 0, 100, "part of the step time", Ends::kMaxOnly},
-    {"comm.checksum", 1, 0, 1, "true or false"},
-    {"comm.resend_ms", 10000, 100, 600000, "ms"},
-    {"comm.pull_format", kComputed, 1, CommConfig::Format_MAX, "a number format"},
-    {"comm.push_codec.top_k.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
-    {"comm.push_codec.random_k.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
-    {"comm.push_codec.top_k_int8.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
-    {"comm.push_codec.qsgd.levels", 7, 1, 127, "levels"},
-    {"comm.push_codec.auto.max_residual", 16, 0, 1e6, "times the gradient's norm", Ends::kMaxOnly},
-    {"comm.push_codec.dgc.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
-    {"comm.push_codec.dgc.momentum", 0.9, 0, 0.9999, "decay of the velocity"},
-    {"comm.push_codec.dgc.density_warmup_steps", kComputed, 0, 1e9, "steps"},
-    {"comm.push_codec.power_sgd.rank", 4, 1, 64, "columns"},
-    {"comm.push_codec.power_sgd.columns", kComputed, 2, 65536, "columns"},
-    {"comm.pull_density", 0.1, 0, 0.5, "of the elements", Ends::kMaxOnly},
-    {"comm.push_codec.error_feedback", kComputed, 0, 1, "true or false"},
-    {"comm.push_codec.warmup_steps", kComputed, 0, 1e9, "steps"},
-    {"comm.push_codec.min_elements", kComputed, 0, 1e9, "elements"},
-    {"comm.push_codec.vectors", kComputed, 0, 1, "true or false"},
-    {"comm.sparse_embeddings", 1, 0, 1, "true or false"},
-    {"comm.shared_memory", 1, 0, 1, "true or false"},
-    {"comm.impair.delay_ms", 0, 0, 60000, "ms"},
-    {"comm.impair.jitter_ms", 0, 0, 60000, "ms"},
-    {"comm.impair.loss", 0, 0, 0.5, "probability"},
-    {"comm.impair.rate_mbit", 0, 0, 1e6, "Mbit/s"},
-    {"checkpoint.interval", 500, 0, 1e9, "optimizer steps"},
-    {"checkpoint.keep", 2, 1, 1000, "checkpoints"},
-    {"checkpoint.keep_best", 1, 0, 1, "true or false"},
-    {"checkpoint.initial", 0, 0, 1, "true or false"},
-    {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
-    {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
-    {"fault.on_worker_loss", FaultConfig::REASSIGN, 1, FaultConfig::WorkerLoss_MAX, "what to do"},
-    {"fault.max_rollbacks", 10, 0, 1e6, "rollbacks"},
-    {"fault.coordinator_timeout_ms", 60000, 30, 86400000, "ms"},
-    {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
-    {"device", ClusterConfig::AUTO, 1, ClusterConfig::Device_MAX, "a device"},
-    {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
-    {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
-    {"trace.steps", 0, 0, 1000, "steps"},
-    {"trace.first_step", 10, 1, 1e9, "a step of the run"},
-    {"straggler.virtual_worker", 0, 0, 4095, "a virtual worker"},
-    {"straggler.slowdown", 1, 1, 1000, "times as slow"},
-    {"straggler.pause_probability", 0, 0, 1, "probability"},
-    {"straggler.pause_ms", 0, 0, 600000, "ms"},
-    {"placement.kind", PlacementConfig::SERVERS, 1, PlacementConfig::Kind_MAX, "a placement"},
-    {"placement.prefetch_blocks", 1, 0, 1024, "blocks"},
-    {"placement.gradient_blocks", 2, 1, 1024, "blocks"},
-    {"placement.host_weight_cache", 0, 0, 1, "true or false"},
-    {"exchange", JobConfig::PUSH_PULL, 1, JobConfig::Exchange_MAX, "a way to exchange"},
-    {"collective.algorithm", CollectiveConfig::AUTO, 1, CollectiveConfig::Algorithm_MAX,
-     "an algorithm"},
-    {"collective.format", CollectiveConfig::FP32, 1, CollectiveConfig::Format_MAX,
-     "a number format"},
-    {"security.mode", SecurityConfig::NONE, 1, SecurityConfig::Mode_MAX, "a mode"},
-    {"watch.page", 1, 0, 1, "true or false"},
-    {"watch.page_port", 0, 0, 65535, "port"},
-    {"watch.metrics", 0, 0, 1, "true or false"},
-    {"watch.metrics_port", 0, 0, 65535, "port"},
-    {"watch.tensorboard", 0, 0, 1, "true or false"},
-    {"watch.csv", 0, 0, 1, "true or false"},
-};
+// 1e6 instead of 1000000.
+std::string NumberText(double value) {
+  const std::string text = absl::StrFormat("%.15g", value);
+  const size_t zeros = text.size() - 1 - text.find_last_not_of('0');
+  if (zeros < 6) return text;
+  return absl::StrCat(text.substr(0, text.size() - zeros), "e", zeros);
+}
+
+// A default as written, and a number of bytes also as "4 MiB".
+std::string DefaultText(const FieldRule& rule) {
+  uint64_t bytes = 0;
+  if (rule.unit() != "bytes" || !absl::SimpleAtoi(rule.default_(), &bytes)) return rule.default_();
+  return absl::StrCat(rule.default_(), " (", ByteSizeText(bytes), ")");
+}
 
 }  // namespace
 
-std::span<const FieldRule> FieldRules() { return kFieldRules; }
+std::span<const JobField> JobFields() {
+  static const auto* const fields = [] {
+    auto* all = new std::vector<JobField>;
+    AppendFields(*JobConfig::descriptor(), "", *all);
+    return all;
+  }();
+  return *fields;
+}
+
+bool InRange(const FieldRule& rule, double value) {
+  return std::isfinite(value) && (!rule.has_min() || value >= rule.min()) &&
+         (!rule.has_above() || value > rule.above()) && (!rule.has_max() || value <= rule.max()) &&
+         (!rule.has_below() || value < rule.below());
+}
+
+std::string RangeText(const FieldRule& rule) {
+  const std::string lower = NumberText(rule.has_above() ? rule.above() : rule.min());
+  const std::string upper = NumberText(rule.has_below() ? rule.below() : rule.max());
+  const bool closed = rule.has_min() && rule.has_max();
+  const std::string range = closed ? absl::StrCat(lower, "..", upper)
+                                   : absl::StrCat(rule.has_above() ? "(" : "[", lower, ", ", upper,
+                                                  rule.has_below() ? ")" : "]");
+  return rule.unit().empty() ? range : absl::StrCat(range, " ", rule.unit());
+}
+
+std::string RuleText(const FieldRule& rule) {
+  const bool ranged = rule.lower_case() != FieldRule::LOWER_NOT_SET;
+  if (!rule.has_default_()) return ranged ? absl::StrCat("Range ", RangeText(rule), ".") : "";
+  return absl::StrCat("Default ", DefaultText(rule),
+                      ranged ? absl::StrCat(", range ", RangeText(rule)) : "", ".");
+}
 
 }  // namespace tug

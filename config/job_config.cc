@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -214,13 +213,14 @@ absl::Status ApplyOverride(JobConfig& config, const std::string& override_text) 
 
 void FillDefaults(JobConfig& config, uint32_t cores) {
   if (config.name().empty()) config.set_name("job");
-  for (const FieldRule& rule : FieldRules()) {
-    if (!Applies(config, rule)) continue;
-    const auto ref = FindField(config, rule.path);
+  for (const auto& [path, rule] : JobFields()) {
+    if (!rule.has_default_() || !Applies(config, path)) continue;
+    const auto ref = FindField(config, path);
     TUG_CHECK_OK(ref);
     const bool is_enum = ref->field->enum_type() != nullptr;
     const bool set = is_enum ? ref->Number() != 0 : ref->IsSet();
-    if (!set && !std::isnan(rule.fallback)) SetFieldFromNumber(config, rule.path, rule.fallback);
+    if (set) continue;
+    TUG_CHECK_OK(SetFieldFromText(config, path, rule.default_()));
   }
   config.mutable_data();
   FillComputedDefaults(config, cores);

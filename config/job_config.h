@@ -3,8 +3,8 @@
 #define TUG_CONFIG_JOB_CONFIG_H_
 
 // The single configuration of a job: the process that starts the job loads and validates it once;
-// the coordinator sends it to every node. proto/job.proto describes its fields,
-// config/field_rules.cc and config/validity_rules.cc its defaults, ranges and invalid combinations.
+// the coordinator sends it to every node. proto/job.proto has its fields with defaults and ranges,
+// config/validity_rules.cc the invalid combinations.
 // All functions are pure or only read the job file; thread-safe.
 
 #include <cstdint>

@@ -227,18 +227,18 @@ TEST(JobConfig, ValidateRefusesAConfigurationWithoutDefaults) {
 
 TEST(Fingerprint, ChangesWithWhatMattersOnly) {
   const JobConfig config = Valid();
-  for (const FieldRule& rule : FieldRules()) {
-    if (!Applies(config, rule)) continue;
+  for (const auto& [path, rule] : JobFields()) {
+    if (!Applies(config, path)) continue;
     JobConfig other = config;
-    const double value = FindField(config, rule.path)->Number();
-    SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
+    const double value = FindField(config, path)->Number();
+    SetFieldFromNumber(other, path, value == 0 ? 1 : 0);
     const bool machine =
         std::set<std::string>{"cluster.lanes_per_server", "cluster.compute_threads",
                               "cluster.pin_threads",      "trace.steps",
                               "trace.first_step",         "security.mode"}
-            .contains(rule.path) ||
-        absl::StartsWith(rule.path, "watch.");
-    EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;
+            .contains(path) ||
+        absl::StartsWith(path, "watch.");
+    EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << path;
   }
   JobConfig encoded = config;
   encoded.mutable_comm()->mutable_push_codec()->mutable_int8();

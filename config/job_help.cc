@@ -7,10 +7,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "config/field_path.h"
+#include "config/field_rules.h"
 #include "config/job_proto_text.h"
 #include "proto/job.pb.h"
 
@@ -22,6 +24,40 @@ using google::protobuf::FieldDescriptor;
 
 bool IsComment(const std::string& line) {
   return absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "//");
+}
+
+// Appends a sentence to the comment that ends with the last line, or begins one at this indent.
+void AppendSentence(const std::string& sentence, size_t indent, Lines& lines) {
+  constexpr size_t kColumns = 120;
+  std::string& last = lines.back();
+  if (IsComment(last) && last.size() + 1 + sentence.size() <= kColumns) {
+    absl::StrAppend(&last, " ", sentence);
+  } else {
+    lines.push_back(absl::StrCat(std::string(indent, ' '), "// ", sentence));
+  }
+}
+
+// job.proto, with each field's rule as the last sentence of its comment.
+Lines JobLines() {
+  const Lines written = absl::StrSplit(std::string(kJobProtoText), '\n');
+  const google::protobuf::Descriptor* message = nullptr;
+  Lines lines;
+  for (const std::string& line : written) {
+    const size_t options = line.find(" [(rule)");
+    const Lines words = absl::StrSplit(line.substr(0, options), ' ', absl::SkipEmpty());
+    if (line.starts_with("message ")) {
+      message = JobConfig::descriptor()->file()->FindMessageTypeByName(words[1]);
+    }
+    if (options == std::string::npos) {
+      lines.push_back(line);
+      continue;
+    }
+    const FieldDescriptor* field = message->FindFieldByName(words[words.size() - 3]);  // NAME = 1
+    const std::string sentence = RuleText(field->options().GetExtension(rule));
+    if (!sentence.empty()) AppendSentence(sentence, line.find_first_not_of(' '), lines);
+    lines.push_back(absl::StrCat(line.substr(0, options), ";"));
+  }
+  return lines;
 }
 
 // Line of [begin, end) that begins with `start` behind its indent, and the comment above that line.
@@ -73,7 +109,7 @@ std::string WrittenType(const FieldDescriptor& field, const Lines& lines, size_t
 }  // namespace
 
 std::string JobHelp() {
-  const std::string text = kJobProtoText;
+  const std::string text = absl::StrJoin(JobLines(), "\n");
   return text.substr(0, text.find("syntax =")) + text.substr(text.find("message JobConfig"));
 }
 
@@ -82,7 +118,7 @@ absl::StatusOr<std::string> FieldHelp(const std::string& path) {
   ASSIGN_OR_RETURN(const FieldDescriptor* const found, FindFieldType(root, path));
   const FieldDescriptor& field = *found;
   if (field.file() != root.file()) return absl::StrCat(path, ": ", field.DebugString());
-  const Lines lines = absl::StrSplit(std::string(kJobProtoText), '\n');
+  const Lines lines = JobLines();
   const auto block = [&](const std::string& name) {
     return Find(lines, absl::StrCat("message ", name, " {"), 0, lines.size());
   };

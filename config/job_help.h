@@ -2,8 +2,8 @@
 #ifndef TUG_CONFIG_JOB_HELP_H_
 #define TUG_CONFIG_JOB_HELP_H_
 
-// The manual of the job file: the text of proto/job.proto, whose comments state every field's
-// meaning, default and range.
+// The manual of the job file: the text of proto/job.proto, with each field's default and range as
+// the last sentence of its comment instead of as an option.
 
 #include <string>
 

@@ -18,13 +18,23 @@ using testing::StartsWith;
 
 TEST(JobHelp, ListsEveryFieldWithItsDefault) {
   EXPECT_THAT(JobHelp(), AllOf(HasSubstr("optional uint64 steps"), HasSubstr("Default 1000"),
-                               Not(HasSubstr("syntax ="))));
+                               Not(HasSubstr("syntax =")), Not(HasSubstr("(rule)"))));
 }
 
 TEST(FieldHelp, DescribesOneField) {
   EXPECT_EQ(*FieldHelp("train.steps"),
             "train.steps: optional uint64\n"
-            "// Optimizer steps of the whole job. Default 1000, range 1..1e9.\n");
+            "// Optimizer steps of the whole job. Default 1000, range 1..1e9 optimizer steps.\n");
+  EXPECT_EQ(*FieldHelp("model.mlp_width"),
+            "model.mlp_width: optional uint32\n"
+            "// Width of the MLP. Default 4 x `width`. Range 8..65536 elements.\n");
+  EXPECT_EQ(*FieldHelp("optimizer.sgd.momentum"),
+            "optimizer.sgd.momentum: optional double\n// Default 0.9, range [0, 1).\n");
+  EXPECT_EQ(*FieldHelp("model.bias"),
+            "model.bias: optional bool\n"
+            "// Biases in linear layers and LayerNorm. Default true.\n");
+  EXPECT_THAT(*FieldHelp("comm.partition_bytes"),
+              HasSubstr("Default 4194304 (4 MiB), range 4096..268435456 bytes."));
   EXPECT_THAT(*FieldHelp("data.tokenizer"),
               AllOf(StartsWith("data.tokenizer: Tokenizer\n// Tokenizer of the text."),
                     HasSubstr("\nenum Tokenizer {\n"), HasSubstr("GPT2_BPE = 4"),

@@ -2,11 +2,9 @@
 #include "config/job_rules.h"
 
 #include <cctype>
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "config/field_path.h"
@@ -14,43 +12,22 @@
 namespace tug {
 namespace {
 
-std::string RangeText(const FieldRule& rule) {
-  const std::string min = absl::StrFormat("%.12g", rule.min);
-  const std::string max = absl::StrFormat("%.12g", rule.max);
-  switch (rule.ends) {
-    case Ends::kBoth:
-      return absl::StrCat(min, "..", max);
-    case Ends::kMaxOnly:
-      return absl::StrCat("(", min, ", ", max, "]");
-    case Ends::kMinOnly:
-      return absl::StrCat("[", min, ", ", max, ")");
-  }
-  return "";
-}
-
-bool InRange(const FieldRule& rule, double value) {
-  if (!std::isfinite(value)) return false;
-  if (value < rule.min || (value == rule.min && rule.ends == Ends::kMaxOnly)) return false;
-  return value < rule.max || (value == rule.max && rule.ends != Ends::kMinOnly);
-}
-
-absl::Status CheckField(const JobConfig& config, const FieldRule& rule) {
-  ASSIGN_OR_RETURN(const FieldRef ref, FindField(config, rule.path));
+absl::Status CheckField(const JobConfig& config, const JobField& field) {
+  ASSIGN_OR_RETURN(const FieldRef ref, FindField(config, field.path));
   const google::protobuf::EnumDescriptor* names = ref.field->enum_type();
   const double value = ref.Number();
   const bool known = names == nullptr ||
                      (value != 0 && names->FindValueByNumber(static_cast<int>(value)) != nullptr);
   if (!ref.IsSet() || (names != nullptr && value == 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        rule.path,
+        field.path,
         " is not set in the configuration of the job; run the same version of tug on all hosts"));
   }
-  if (known && InRange(rule, value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(rule.path, " = ", ref.Text(), " is out of range: ",
-                   names == nullptr ? absl::StrCat(RangeText(rule), " ", rule.meaning)
-                                    : absl::StrCat("one of ", EnumNames(*names)),
-                   "; set ", rule.path));
+  if (known && InRange(field.rule, value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field.path, " = ", ref.Text(), " is out of range: ",
+      names == nullptr ? RangeText(field.rule) : absl::StrCat("one of ", EnumNames(*names)),
+      "; set ", field.path));
 }
 
 // "train.steps = 10".
@@ -81,15 +58,15 @@ absl::Status CheckText(const JobConfig& config) {
 
 }  // namespace
 
-bool Applies(const JobConfig& config, const FieldRule& rule) {
-  const absl::StatusOr<bool> chosen = IsChosen(config, rule.path);
+bool Applies(const JobConfig& config, const std::string& path) {
+  const absl::StatusOr<bool> chosen = IsChosen(config, path);
   TUG_CHECK_OK(chosen);
   return *chosen;
 }
 
 absl::Status CheckRanges(const JobConfig& config) {
-  for (const FieldRule& rule : FieldRules()) {
-    if (Applies(config, rule)) RETURN_IF_ERROR(CheckField(config, rule));
+  for (const JobField& field : JobFields()) {
+    if (Applies(config, field.path)) RETURN_IF_ERROR(CheckField(config, field));
   }
   return absl::OkStatus();
 }

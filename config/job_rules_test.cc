@@ -40,28 +40,29 @@ void CollectPaths(const Descriptor& type, const std::string& prefix, std::set<st
   }
 }
 
-TEST(FieldRules, HaveOneRowForEveryNumberBoolAndEnum) {
+TEST(FieldRules, StandAtEveryNumberBoolAndEnum) {
   std::set<std::string> fields;
   CollectPaths(*JobConfig::descriptor(), "", fields);
-  std::set<std::string> rows;
-  for (const FieldRule& rule : FieldRules()) {
-    EXPECT_TRUE(rows.insert(rule.path).second) << "two rows for " << rule.path;
-    EXPECT_LT(rule.min, rule.max) << rule.path;
-  }
-  EXPECT_EQ(rows, fields);
+  std::set<std::string> ruled;
+  for (const auto& [path, rule] : JobFields()) ruled.insert(path);
+  EXPECT_EQ(ruled, fields);
 }
 
 TEST(FieldRules, EveryFieldHasADefaultInRange) {
   JobConfig config;
   config.mutable_data()->set_path("text");
   FillDefaults(config, 1);
-  for (const FieldRule& rule : FieldRules()) {
-    const auto ref = FindField(config, rule.path);
+  for (const auto& [path, rule] : JobFields()) {
+    EXPECT_NE(rule.fallback_case(), FieldRule::FALLBACK_NOT_SET) << path;
+    if (rule.has_default_()) {
+      JobConfig job;
+      ASSERT_TRUE(SetFieldFromText(job, path, rule.default_()).ok()) << path;
+      EXPECT_TRUE(InRange(rule, FindField(job, path)->Number())) << path;
+    }
+    const auto ref = FindField(config, path);
     ASSERT_TRUE(ref.ok()) << ref.status();
-    if (!Applies(config, rule)) continue;
-    EXPECT_TRUE(ref->IsSet()) << rule.path;
-    if (std::isnan(rule.fallback)) continue;
-    EXPECT_EQ(ref->Number(), rule.fallback) << rule.path;
+    if (!Applies(config, path)) continue;
+    EXPECT_TRUE(ref->IsSet()) << path;
   }
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);
 }
@@ -76,34 +77,39 @@ TEST(FieldRules, OnlyTheSetFieldOfAOneofHasDefaults) {
 // A value one step outside each end of each row is refused by an error that names field and range.
 TEST(FieldRules, RefuseWhatIsOutsideAndNameFieldAndRange) {
   int refused = 0;
-  for (const FieldRule& rule : FieldRules()) {
-    const auto ref = FindField(Valid(), rule.path);
+  for (const auto& [path, rule] : JobFields()) {
+    const auto ref = FindField(Valid(), path);
     const bool whole = ref->field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32 ||
                        ref->field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
     const bool real = ref->field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+    const bool ranged = (whole || real) && path != "seed";
+    EXPECT_EQ(rule.lower_case() != FieldRule::LOWER_NOT_SET, ranged) << path;
+    EXPECT_EQ(rule.upper_case() != FieldRule::UPPER_NOT_SET, ranged) << path;
     std::vector<double> outside;
-    if (whole && rule.min > 0) outside.push_back(rule.min - 1);
-    if (whole && rule.max < 4e9) outside.push_back(rule.max + 1);
+    if (whole && rule.min() > 0) outside.push_back(rule.min() - 1);
+    if (whole && rule.has_max() && rule.max() < 4e9) outside.push_back(rule.max() + 1);
     if (real) {
-      outside.push_back(rule.ends == Ends::kMaxOnly ? rule.min : std::nextafter(rule.min, -1.0));
-      outside.push_back(rule.ends == Ends::kMinOnly ? rule.max : std::nextafter(rule.max, 1e300));
+      outside.push_back(rule.has_above() ? rule.above() : std::nextafter(rule.min(), -1.0));
+      outside.push_back(rule.has_below() ? rule.below() : std::nextafter(rule.max(), 1e300));
       outside.push_back(std::nan(""));
       outside.push_back(INFINITY);
     }
-    if (ref->field->enum_type() != nullptr) outside.push_back(rule.max + 1);
+    if (const auto* values = ref->field->enum_type(); values != nullptr) {
+      outside.push_back(values->value(values->value_count() - 1)->number() + 1);
+    }
     for (const double value : outside) {
       JobConfig config = Valid();
-      SetFieldFromNumber(config, rule.path, value);
+      SetFieldFromNumber(config, path, value);
       FillDefaults(config);  // of the message, if it was not set before
       const std::string error = ErrorOf(Validate(config));
-      EXPECT_THAT(error, AllOf(HasSubstr(std::string(rule.path) + " = "), HasSubstr("out of range"),
-                               HasSubstr("; set ")));
+      EXPECT_THAT(error, AllOf(HasSubstr(path + " = "), HasSubstr("out of range"),
+                               HasSubstr("; set " + path)));
       ++refused;
     }
   }
   EXPECT_GT(refused, 80);
   EXPECT_EQ(ErrorWith({"train.steps=0"}),
-            "train.steps = 0 is out of range: 1..1000000000 optimizer steps; set train.steps");
+            "train.steps = 0 is out of range: 1..1e9 optimizer steps; set train.steps");
   EXPECT_THAT(ErrorWith({"model.dropout=1"}), HasSubstr("[0, 1)"));
 }
 

@@ -17,7 +17,7 @@
 
 namespace tug {
 
-inline constexpr double kMaxServers = 256;  // as in config/field_rules.cc
+inline constexpr double kMaxServers = 256;  // as cluster.servers in proto/job.proto
 
 absl::Status CheckNumber(const char* option, double value, double least, double most);
 
