@@ -28,6 +28,7 @@
 #include "coordinator/service/job_setup.h"
 #include "metrics/coordinator_metrics.h"
 #include "metrics/metrics_endpoint.h"
+#include "proto/process_name.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
 
@@ -370,7 +371,7 @@ absl::Status RecoverState(const CoordinatorDaemonOptions& options) {
 
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   RETURN_IF_ERROR(RaiseFileLimit());
-  SetLogProcess("coordinator", 0);
+  SetLogProcess(kCoordinatorProcess);
   if (!options.recover.empty()) return RecoverState(options);
   // Checks first what can be refused without leaving anything behind.
   const SecurityConfig::Mode mode = options.config.security().mode();
