@@ -2,6 +2,8 @@
 #ifndef TUG_SERVER_DAEMON_H_
 #define TUG_SERVER_DAEMON_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"

@@ -3,6 +3,7 @@
 #define TUG_WORKER_DAEMON_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
