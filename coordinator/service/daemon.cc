@@ -126,9 +126,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, Contro
   const RunReporter& reporter = *job.reporter;
   ASSIGN_OR_RETURN(
       std::unique_ptr<HttpServer> metrics,
-      OpenMetrics(own.host, port, {job.config.name(), "coordinator", 0}, [&](MetricsText& text) {
-        text.Add(CoordinatorMetrics(), {service.Status(), reporter.totals()});
-      }));
+      OpenMetrics(own.host, port, {job.config.name(), kCoordinatorProcess, kCoordinatorProcess},
+                  [&](MetricsText& text) {
+                    text.Add(CoordinatorMetrics(), {service.Status(), reporter.totals()});
+                  }));
   const std::string address = AddressForOthers(metrics->address());
   metrics->Add("/targets", [&service, address]() -> absl::StatusOr<HttpReply> {
     return HttpReply{.type = "application/json", .body = TargetsJson(address, service.Status())};
