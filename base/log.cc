@@ -30,8 +30,7 @@ constexpr char kValueSeparator = '\x1e';
 
 struct Form {
   LogFormat format = LogFormat::kText;
-  std::string role;
-  uint32_t rank = 0;
+  std::string process;
 };
 
 struct Line {
@@ -69,8 +68,7 @@ std::string Quoted(const std::string& value) {
 
 std::string TextOf(const Line& line, const Form& form) {
   std::string text = absl::StrCat(line.time, " ", line.level);
-  if (!form.role.empty()) absl::StrAppend(&text, " ", form.role);
-  if (form.rank != 0) absl::StrAppend(&text, " ", form.rank);
+  if (!form.process.empty()) absl::StrAppend(&text, " ", form.process);
   absl::StrAppend(&text, ": ", line.message);
   for (const auto& [name, value] : line.fields)
     absl::StrAppend(&text, " ", name, "=", Quoted(value));
@@ -81,10 +79,7 @@ std::string TextOf(const Line& line, const Form& form) {
 
 std::string JsonOf(const Line& line, const Form& form) {
   nlohmann::ordered_json json = {{"time", line.time}, {"level", line.level}};
-  if (!form.role.empty()) {
-    json["role"] = form.role;
-    json["rank"] = form.rank;
-  }
+  if (!form.process.empty()) json["process"] = form.process;
   json["message"] = line.message;
   for (const auto& [name, value] : line.fields) json[name] = value;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -190,11 +185,8 @@ void SetLogFormat(LogFormat format) {
   ProcessForm().Set([&](Form& form) { form.format = format; });
 }
 
-void SetLogProcess(const std::string& role, uint32_t rank) {
-  ProcessForm().Set([&](Form& form) {
-    form.role = role;
-    form.rank = rank;
-  });
+void SetLogProcess(const std::string& name) {
+  ProcessForm().Set([&](Form& form) { form.process = name; });
 }
 
 absl::Status SetLogFile(const std::string& path) {

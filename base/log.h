@@ -4,9 +4,9 @@
 
 // Log of a process: one line per message on stderr, through spdlog, as text or as JSON (one line):
 //
-//   2026-11-23T05:50:16.123Z warning worker 2: it does not answer address=10.0.0.1:7070
+//   2026-11-23T05:50:16.123Z warning worker-2: it does not answer address=10.0.0.1:7070
 //
-//   {"time":"2026-11-23T05:50:16.123Z","level":"warning","role":"worker","rank":2,
+//   {"time":"2026-11-23T05:50:16.123Z","level":"warning","process":"worker-2",
 //    "message":"it does not answer","address":"10.0.0.1:7070"}
 //
 // SetLogFile adds a copy in a file.
@@ -31,10 +31,10 @@ enum class LogFormat { kText, kJson };
 // Parses "text" and "json"; none for anything else.
 std::optional<LogFormat> ParseLogFormat(std::string_view text);
 
-// Sets the form of later lines, and the process name they begin with: role ("worker") and rank (its
-// node id; 0: unknown yet, or the coordinator). Default: text, no name.
+// Sets the form of later lines, and the name of this process that they begin with
+// (proto/process_name.h). Default: text, no name.
 void SetLogFormat(LogFormat format);
-void SetLogProcess(const std::string& role, uint32_t rank);
+void SetLogProcess(const std::string& name);
 
 // Fields kept apart from the message: {{"address", "10.0.0.1:7070"}}.
 using LogFields = std::initializer_list<std::pair<std::string_view, std::string_view>>;

@@ -24,31 +24,30 @@ std::string Said(Say say) {
 
 TEST(Log, WritesOneLineOfText) {
   SetLogFormat(LogFormat::kText);
-  SetLogProcess("worker", 2);
+  SetLogProcess("worker-2");
   EXPECT_THAT(Said([] {
                 LogWarning("it does not answer", {{"address", "a:1"}, {"why", "no\nway"}});
               }),
-              MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z warning worker 2: it does not answer "
+              MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z warning worker-2: it does not answer "
                            "address=a:1 why=\"no\\\\nway\"\n"));
 }
 
-TEST(Log, NamesAProcessWithoutARank) {
+TEST(Log, NamesTheCoordinator) {
   SetLogFormat(LogFormat::kText);
-  SetLogProcess("coordinator", 0);
+  SetLogProcess("coordinator");
   EXPECT_THAT(Said([] { LogInfo("it goes on"); }),
               MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z info coordinator: it goes on\n"));
 }
 
 TEST(Log, WritesJsonForMachines) {
   SetLogFormat(LogFormat::kJson);
-  SetLogProcess("server", 1);
+  SetLogProcess("server-1");
   const std::string said = Said([] { LogError("\"quoted\"\nand more", {{"step", "12"}}); });
   ASSERT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
   const auto json = nlohmann::json::parse(said);
   EXPECT_THAT(json["time"].get<std::string>(), MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z"));
   EXPECT_EQ(json["level"], "error");
-  EXPECT_EQ(json["role"], "server");
-  EXPECT_EQ(json["rank"], 1);
+  EXPECT_EQ(json["process"], "server-1");
   EXPECT_EQ(json["message"], "\"quoted\"\nand more");
   EXPECT_EQ(json["step"], "12");
 }
@@ -59,7 +58,7 @@ TEST(Log, CopiesLinesToAFile) {
   LogInFile(LogLevel::kInfo, "lost: no file yet");
   SetLogFormat(LogFormat::kText);
   ASSERT_TRUE(SetLogFile(path).ok());
-  SetLogProcess("coordinator", 0);
+  SetLogProcess("coordinator");
   EXPECT_NE(Said([] { LogInfo("both", {{"step", "12"}}); }), "");
   EXPECT_EQ(Said([] { LogInFile(LogLevel::kWarning, "file alone"); }), "");
   std::ifstream file(path);

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "blocks/segment_table.h"
 #include "config/job_config.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -132,7 +133,7 @@ absl::StatusOr<std::vector<std::string>> StartBenchServers(const BenchSetting& s
                                                            BenchProcesses& processes) {
   for (uint32_t s = 0; s < setting.servers; ++s) {
     RETURN_IF_ERROR(
-        processes.Start(absl::StrCat("server ", s), setting.server_host,
+        processes.Start(ProcessName(kServerRole, s), setting.server_host,
                         [=](BenchChild& child) { return Serve(setting, s + 1, child); }));
   }
   std::vector<std::string> endpoints;

@@ -17,6 +17,7 @@
 #include "blocks/view_lanes.h"
 #include "exchange/client.h"
 #include "exchange/exchange.h"
+#include "proto/process_name.h"
 #include "transport/open_transport.h"
 
 namespace tug {
@@ -240,7 +241,7 @@ absl::Status StartBenchWorkers(const BenchSetting& setting, const BenchLoad& loa
                                BenchProcesses& processes) {
   for (uint32_t w = 0; w < setting.workers; ++w) {
     RETURN_IF_ERROR(
-        processes.Start(absl::StrCat("worker ", w), setting.worker_host, [=](BenchChild& child) {
+        processes.Start(ProcessName(kWorkerRole, w), setting.worker_host, [=](BenchChild& child) {
           return BenchWorker::Run(setting, load, w, endpoints, child.tally());
         }));
   }

@@ -60,6 +60,12 @@ std::vector<PeerId> ReducingLanes(const View& view) {
   return lanes;
 }
 
+std::map<uint32_t, std::string> ServerNames(const View& view) {
+  std::map<uint32_t, std::string> names;
+  for (const Lane& lane : view.lanes()) names.emplace(lane.server_node_id(), lane.server());
+  return names;
+}
+
 PullLanes PullLanesOn(const View& view, uint64_t host_id) {
   std::vector<uint32_t> here, elsewhere;
   for (const Lane& lane : view.lanes()) {

@@ -3,6 +3,8 @@
 #define TUG_BLOCKS_VIEW_LANES_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +40,9 @@ std::vector<uint32_t> LaneNumberOfSegmentFor(const View& view, PeerId self);
 // With `exchange: ALL_REDUCE`, by rank: the lanes that reduce sums, in the order of their workers,
 // so that a rank's share of the virtual workers does not depend on node ids.
 std::vector<PeerId> ReducingLanes(const View& view);
+
+// Names of the view's servers, by node id.
+std::map<uint32_t, std::string> ServerNames(const View& view);
 
 // With `placement.host_weight_cache`: the lanes on a host that serve weights of lanes on other
 // hosts (server/pulls/weight_cache.h). With L_0 .. L_(K-1) the view's lanes on the host, L_(j mod

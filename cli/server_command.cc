@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cli/name_argument.h"
 #include "control/control_client.h"
 #include "launch/rank_environment.h"
 #include "launch/route.h"
@@ -16,6 +17,7 @@
 #include "process/environment.h"
 #include "process/keys_argument.h"
 #include "process/log_format.h"
+#include "proto/process_name.h"
 #include "security/security_rules.h"
 
 namespace tug {
@@ -76,6 +78,8 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->excludes(listen);
+  auto name = std::make_shared<NameArgument>(kServerRole);
+  name->AddTo(*command);
   auto keys = std::make_shared<KeysArgument>();
   keys->AddTo(*command);
   command->add_flag("--spare", options->spare,
@@ -88,8 +92,11 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
                   "  tug server --coordinator 10.0.0.1:7070 --keys job.keys\n"
                   "  tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"
                   "  TUG_KEYS=job.keys MASTER_ADDR=10.0.0.1 MASTER_PORT=7070 tug server");
-  command->callback([options, interfaces, keys, &chosen] {
-    chosen = [options, interfaces, keys] { return Serve(*options, *interfaces, *keys); };
+  command->callback([options, name, interfaces, keys, &chosen] {
+    chosen = [options, name, interfaces, keys] {
+      options->index = name->index();
+      return Serve(*options, *interfaces, *keys);
+    };
   });
 }
 

@@ -57,7 +57,7 @@ absl::Status StopJob(const CoordinatorArguments& arguments) {
   return absl::OkStatus();
 }
 
-absl::Status DrainNode(const CoordinatorArguments& arguments, uint32_t node) {
+absl::Status DrainNode(const CoordinatorArguments& arguments, const std::string& node) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
   ASSIGN_OR_RETURN(const DrainReply reply, client->Drain(node));
   std::printf("%s\n", reply.message().c_str());
@@ -104,14 +104,15 @@ void AddStopCommand(CLI::App& app, Command& chosen) {
 
 void AddDrainCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<CoordinatorArguments>();
-  auto node = std::make_shared<uint32_t>(0);
+  auto node = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
       "drain", "Removes a node from a running job after it has handed over its work");
-  command->add_option("NODE", *node, "Number of the node, as tug status shows it")->required();
+  command->add_option("NODE", *node, "Name of the node, as tug status shows it")->required();
   arguments->AddTo(*command);
   command->footer(
       "The node exits once other nodes have its segments or virtual workers; the job continues.\n"
-      "Examples:\n  tug drain 2 runs/job-1\n  tug drain 2 --coordinator 127.0.0.1:7070");
+      "Examples:\n  tug drain server-1 runs/job-1\n  tug drain worker-0 --coordinator "
+      "127.0.0.1:7070");
   command->callback([arguments, node, &chosen] {
     chosen = [arguments, node] { return DrainNode(*arguments, *node); };
   });

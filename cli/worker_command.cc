@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "base/cpu/cpu_affinity.h"
 #include "base/status_macros.h"
+#include "cli/name_argument.h"
 #include "control/control_client.h"
 #include "exchange/encode/cuda_encoder.h"
 #include "kernels/cuda/device/device.h"
@@ -22,6 +23,7 @@
 #include "process/environment.h"
 #include "process/job_arguments.h"
 #include "process/keys_argument.h"
+#include "proto/process_name.h"
 #include "worker/daemon.h"
 
 namespace tug {
@@ -55,6 +57,7 @@ std::string MetricsHost(const std::string& coordinator) {
 // Arguments of `tug worker`.
 struct WorkerCommand {
   WorkerOptions options;
+  NameArgument name{kWorkerRole};
   KeysArgument keys;
   GpuChoice gpus;
   std::string core_share;
@@ -74,7 +77,11 @@ absl::Status ReadPlace(WorkerCommand& command) {
   const bool has_share = !command.gpus.share.empty() || !command.core_share.empty();
   ASSIGN_OR_RETURN(const WorkerRank rank,
                    WorkerRankOf(environment, has_share ? RanksRead::kInJob : RanksRead::kAll));
-  if (rank.in_job.has_value()) options.workers_started = rank.in_job->of;
+  options.index = command.name.index();
+  if (rank.in_job.has_value()) {
+    options.workers_started = rank.in_job->of;
+    if (!options.index.has_value()) options.index = rank.in_job->rank;
+  }
   if (!rank.on_host.has_value()) return absl::OkStatus();
   const RankOf& own = *rank.on_host;
   if (!command.gpus.numbered) command.gpus.share = GpuShareText({own.rank, own.of});
@@ -146,6 +153,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<WorkerCommand>();
   CLI::App* command = app.add_subcommand("worker", "Daemon: computes gradients for a job");
   AddJobOptions(*command, arguments->options);
+  arguments->name.AddTo(*command);
   arguments->keys.AddTo(*command);
   AddGpuOptions(*command, arguments->gpus);
   command
@@ -162,8 +170,8 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       "replaces may not have been declared lost yet.\n"
       "Variables of other launchers that it reads (torchrun, wrappers of mpirun and srun, indexed "
       "Kubernetes jobs):\n"
-      "  RANK, WORLD_SIZE              its number among all workers; WORLD_SIZE must be "
-      "cluster.workers of the job\n"
+      "  RANK, WORLD_SIZE              its number among all workers, and in its name unless "
+      "--name is given; WORLD_SIZE must be cluster.workers of the job\n"
       "  LOCAL_RANK, LOCAL_WORLD_SIZE  its number among the workers of its host: selects its share "
       "of the GPUs (unless --gpu is given) and of the cores (unless it is restricted to some of "
       "them); not read with --gpu-share or --core-share\n"

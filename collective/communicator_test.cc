@@ -301,7 +301,7 @@ TEST(Communicator, NamesTheRankThatDoesNotComeOnAllOthers) {
         const absl::Status status = ranks.Open(rank, 0);
         EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
         EXPECT_THAT(std::string(status.message()),
-                    AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("did not connect within")));
+                    AllOf(HasSubstr("rank 1 (node 2)"), HasSubstr("did not connect within")));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -347,7 +347,7 @@ TEST(Communicator, AbortNamesTheRankOnAllRanks) {
       const absl::Status status =
           ranks.communicator(rank).Run(FindAllReduce("ring")->schedule(rank, 5, {}),
                                        BufferOf(memory, 1 << 20), ElementType::kFp32);
-      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 (worker 3) is dead"));
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 (node 3) is dead"));
     });
   }
 }
@@ -368,7 +368,7 @@ TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
           ranks.communicator(rank).Run(schedule, BufferOf(memory, 1 << 20), ElementType::kFp32);
       if (rank == 1) return;
       EXPECT_THAT(std::string(status.message()),
-                  AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("during collective")));
+                  AllOf(HasSubstr("rank 1 (node 2)"), HasSubstr("during collective")));
     });
   }
 }

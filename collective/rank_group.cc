@@ -400,8 +400,7 @@ void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& wh
                      const std::string& says) {
   if (!status_.ok()) return;
   failed_rank_ = rank;
-  status_ = absl::Status(
-      code, absl::StrCat("rank ", rank, " (", PeerName(options_.peers[rank]), ") ", why, says));
+  status_ = absl::Status(code, absl::StrCat("rank ", rank, " (", Name(rank), ") ", why, says));
   runs_.clear();
   early_.Clear();
   for (uint32_t other = 0; other < world(); ++other) {

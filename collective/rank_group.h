@@ -52,7 +52,8 @@ namespace tug {
 
 struct RankGroupOptions {
   uint32_t rank = 0;
-  std::vector<PeerId> peers;  // by rank, including this one
+  std::vector<PeerId> peers;            // by rank, including this one
+  std::vector<std::string> names = {};  // by rank, for messages; empty: PeerName
   uint64_t job = 0;
   uint32_t group = 0;                // unique among groups over the same endpoints, past ones too
   uint64_t chunk_bytes = 256 << 10;  // limit of a message; the same on all ranks
@@ -134,6 +135,10 @@ class RankGroup {
 
   std::optional<uint32_t> RankOf(PeerId peer) const;
   PeerId peer(uint32_t rank) const { return options_.peers[rank]; }
+  // For messages.
+  std::string Name(uint32_t rank) const {
+    return options_.names.empty() ? PeerName(peer(rank)) : options_.names[rank];
+  }
   uint32_t world() const { return static_cast<uint32_t>(options_.peers.size()); }
   uint64_t ignored_messages() const { return ignored_messages_; }
 

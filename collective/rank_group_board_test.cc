@@ -188,7 +188,7 @@ TEST_F(RankGroupBoardTest, RankAheadWaitsForCellsAndFailsWithItsPeer) {
   EXPECT_TRUE(groups_[0]->finished(MessageBoard::kCells));
   Start(0, BroadcastFromRank0(0, 2), kShort);
   groups_[0]->OnLost(1, "is gone");
-  EXPECT_THAT(Error(0), HasSubstr("rank 1 (worker 2) is gone"));
+  EXPECT_THAT(Error(0), HasSubstr("rank 1 (node 2) is gone"));
 }
 
 // Messages posted by a rank can be taken after it is gone or silent.

@@ -164,7 +164,7 @@ TEST_F(RankGroupTest, MoreThanMayBeKeptIsAnError) {
   for (uint64_t round = 0; round < 8; ++round) Start(0, round);
   Pump();
   for (const uint32_t rank : {0, 1}) {
-    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 1 (worker 2) is too slow"), HasSubstr("rank 0"),
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 1 (node 2) is too slow"), HasSubstr("rank 0"),
                                    HasSubstr("too far ahead"), HasSubstr("30000 bytes")));
     EXPECT_EQ(groups_[rank]->status().code(), absl::StatusCode::kResourceExhausted);
   }
@@ -217,7 +217,7 @@ TEST_F(RankGroupTest, ElementsThatDoNotFitAreAnErrorThatSaysBoth) {
       if (wrong == 2) packet.outgoing.header.first_segment = 1000;
     }
     Pump();
-    EXPECT_THAT(Error(0), AllOf(HasSubstr("rank 1 (worker 2) sends"), HasSubstr("expects")));
+    EXPECT_THAT(Error(0), AllOf(HasSubstr("rank 1 (node 2) sends"), HasSubstr("expects")));
     EXPECT_FALSE(groups_[1]->status().ok());
     EXPECT_EQ(groups_[0]->Start({}, {}, ElementType::kFp32, now_).status(), groups_[0]->status());
   }
@@ -274,7 +274,7 @@ TEST_F(RankGroupTest, AWordAboutAMessageThatIsNoneIsAnErrorThatNamesTheRank) {
   ASSERT_EQ(word.outgoing.header.kind, MessageKind::kClearToSend);
   word.outgoing.header.first_segment = 99;
   groups_[1]->OnMessage(Carried(word.outgoing, WorkerPeer(1)), now_);
-  EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0 (worker 1)"), HasSubstr("message 99")));
+  EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0 (node 1)"), HasSubstr("message 99")));
 }
 
 TEST_F(RankGroupTest, RanksDisagreeingOnNetworkBetweenThemFail) {
@@ -291,7 +291,7 @@ TEST_F(RankGroupTest, ErrorNamesRankThatGoesSilentWhileAwaited) {
   for (uint32_t rank = 0; rank < 4; ++rank) Start(rank, 0, 20000, "halving_doubling");
   PassTime(kTimeout, /*dead=*/1);
   PassTime(kPatience, /*dead=*/1);
-  for (const uint32_t rank : {0, 2, 3}) EXPECT_THAT(Error(rank), HasSubstr("rank 1 (worker 2)"));
+  for (const uint32_t rank : {0, 2, 3}) EXPECT_THAT(Error(rank), HasSubstr("rank 1 (node 2)"));
 }
 
 TEST_F(RankGroupTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToAll) {
@@ -304,8 +304,7 @@ TEST_F(RankGroupTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToAll) {
   }
   PassTime(kTimeout, /*dead=*/2);
   for (const uint32_t rank : {0, 1, 3, 4}) {
-    EXPECT_THAT(Error(rank),
-                AllOf(HasSubstr("rank 2 (worker 3) "), HasSubstr("during collective")));
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (node 3) "), HasSubstr("during collective")));
   }
 }
 
@@ -365,7 +364,7 @@ TEST_F(RankGroupTest, RankWaitingForStuckRankIsNotBlamed) {
   ASSERT_TRUE(StartSchedule(1, middle).ok());
   PassTime(kPatience + absl::Seconds(1));
   for (const uint32_t rank : {0, 1}) {
-    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (worker 3)"), HasSubstr("has not entered")));
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (node 3)"), HasSubstr("has not entered")));
   }
 }
 
@@ -379,7 +378,7 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
   const auto memory = std::make_shared<AlignedBuffer>(4);
   const auto started = groups_[0]->Start(FindAllReduce("ring")->schedule(0, 2, {}),
                                          BufferOf(memory, 4), ElementType::kFp32, now_);
-  EXPECT_THAT(std::string(started.status().message()), HasSubstr("rank 1 (worker 2) is gone"));
+  EXPECT_THAT(std::string(started.status().message()), HasSubstr("rank 1 (node 2) is gone"));
 }
 
 // Rank 0 sums rank 1's contribution before rank 2's.

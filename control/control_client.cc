@@ -211,9 +211,9 @@ absl::StatusOr<StopReply> ControlClient::Stop() {
   });
 }
 
-absl::StatusOr<DrainReply> ControlClient::Drain(uint32_t node_id) {
+absl::StatusOr<DrainReply> ControlClient::Drain(const std::string& node) {
   DrainRequest request;
-  request.set_node_id(node_id);
+  request.set_name(node);
   return Answer<DrainReply>([&](Control::Stub& stub, auto* context, auto* out) {
     return stub.Drain(context, request, out);
   });

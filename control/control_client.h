@@ -38,7 +38,7 @@ class ControlClient {
   absl::Status SendTrace(const TraceChunk& chunk);
   absl::StatusOr<StatusReply> Status();
   absl::StatusOr<StopReply> Stop();
-  absl::StatusOr<DrainReply> Drain(uint32_t node_id);
+  absl::StatusOr<DrainReply> Drain(const std::string& node);
 
   // Whether there is a connection. WaitForConnection waits up to `timeout` for one: gRPC connects
   // only while a thread waits or a call is open.

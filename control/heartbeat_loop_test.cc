@@ -168,10 +168,10 @@ TEST_F(HeartbeatLoopTest, TakesAViewOnceAndSaysThatItIsKnown) {
 TEST_F(HeartbeatLoopTest, EndsWithTheReasonWhenTheJobHasFailed) {
   Coordinator coordinator([](int, const HeartbeatRequest&, HeartbeatReply& reply) {
     reply.set_phase(FAILED);
-    reply.set_failure("server 2 was lost");
+    reply.set_failure("server-1 was lost");
     return grpc::Status::OK;
   });
-  EXPECT_EQ(Run(coordinator), absl::AbortedError("server 2 was lost"));
+  EXPECT_EQ(Run(coordinator), absl::AbortedError("server-1 was lost"));
 }
 
 TEST_F(HeartbeatLoopTest, TellsItsOwnFailureThenEndsWithIt) {

@@ -11,6 +11,7 @@
 #include "config/sync_mode.h"
 #include "control/trace_messages.h"
 #include "coordinator/membership/shown_text.h"
+#include "proto/process_name.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -112,16 +113,26 @@ absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& req
   const absl::StatusOr<uint32_t> id = membership_.Register(request, now);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
   RETURN_IF_ERROR(id.status());
+  const Member& node = *membership_.Find(*id);
   if (!known) {
     Keep(now, [&](JournalRecord& record) { *record.mutable_registered() = request; });
+    ReportReplacement(node);
     Advance(now);
   }
   RegisterReply reply;
   reply.set_node_id(*id);
+  reply.set_name(node.Name());
   reply.set_job(options_.job);
   *reply.mutable_config() = config();
   reply.set_run_dir(options_.run_dir);
   return reply;
+}
+
+void Coordinator::ReportReplacement(const Member& node) {
+  if (node.name.life == 1) return;
+  actions_.AddNotice(
+      absl::StrCat("joined ", node.id),
+      absl::StrCat(node.Name(), " (", LifeText(node.name.life), ") has joined: ", node.Place()));
 }
 
 absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& request,
@@ -129,8 +140,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
   Member* member = membership_.Find(request.node_id());
   if (member == nullptr || request.job() != options_.job) {
     return absl::NotFoundError(
-        absl::StrCat("node ", request.node_id(),
-                     " is not a member of this job, or no longer one: start it again"));
+        "this node is not a member of the job, or no longer one: start it again");
   }
   member->last_heard = now;
   member->Watch(request, now);
@@ -141,7 +151,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
     if (stage_.ended()) {
       checkpoints_.AddParts(*member, *fresh);
     } else if (!fresh->failure().empty()) {
-      Fail(absl::StrCat(member->Name(), " failed: ", fresh->failure()), now);
+      Fail(absl::StrCat(member->NameAndPlace(), " failed: ", fresh->failure()), now);
     } else {
       Absorb(*member, *fresh, now);
     }
@@ -364,8 +374,7 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
 absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::Time now) {
   Member* const member = membership_.Find(chunk.node_id());
   if (member == nullptr || chunk.job() != options_.job) {
-    return absl::NotFoundError(
-        absl::StrCat("node ", chunk.node_id(), " is not a member of this job, or no longer one"));
+    return absl::NotFoundError("this node is not a member of the job, or no longer one");
   }
   if (tracing_.IsWanted(timeline_->progress.step())) {  // else the chunk is not needed
     RETURN_IF_ERROR(tracing_.Add(chunk, *member, now));
@@ -373,20 +382,20 @@ absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::T
   return TraceReply();
 }
 
-absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now) {
-  Member* const member = membership_.Find(node_id);
+absl::StatusOr<DrainReply> Coordinator::OnDrain(const std::string& node, absl::Time now) {
+  Member* const member = membership_.FindNamed(node);
   if (member == nullptr) {
     return absl::NotFoundError(
-        absl::StrCat("the job has no node ", node_id, ": see tug status for its nodes"));
+        absl::StrCat("the job has no node ", Shown(node), ": see tug status for its nodes"));
   }
   if (stage_.ended()) return absl::FailedPreconditionError("the job has ended");
   DrainReply reply;
   if (member->leaving) {
-    reply.set_message(absl::StrCat(member->Name(), " is already draining"));
+    reply.set_message(absl::StrCat(member->NameAndPlace(), " is already draining"));
     return reply;
   }
   RETURN_IF_ERROR(leaving_.MayBeDrained(*member));
-  Keep(now, [&](JournalRecord& record) { record.mutable_drain()->set_node_id(node_id); });
+  Keep(now, [&](JournalRecord& record) { record.mutable_drain()->set_name(node); });
   reply = leaving_.Drain(*member);
   Advance(now);
   return reply;

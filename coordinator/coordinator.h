@@ -80,9 +80,9 @@ class Coordinator {
   absl::StatusOr<TraceReply> OnTrace(const TraceChunk& chunk, absl::Time now);
   StatusReply OnStatus(absl::Time now) const;
   StopReply OnStop(absl::Time now);
-  // Errors: NOT_FOUND: not a member; FAILED_PRECONDITION: why the job cannot continue without it,
-  // or has ended.
-  absl::StatusOr<DrainReply> OnDrain(uint32_t node_id, absl::Time now);
+  // `node`: its name. Errors: NOT_FOUND: not a member; FAILED_PRECONDITION: why the job cannot
+  // continue without it, or has ended.
+  absl::StatusOr<DrainReply> OnDrain(const std::string& node, absl::Time now);
   // A node's presence connection, open while the node lives, was closed.
   void OnGone(uint32_t node_id, uint64_t job, absl::Time now);
   // Advances time. Call at least every 100 ms or so: a much longer gap is a pause of this process,
@@ -118,6 +118,8 @@ class Coordinator {
 
  private:
   absl::Status Accepts(const RegisterRequest& request) const;
+  // Adds a notice if the node has the name of a node that was lost or has left.
+  void ReportReplacement(const Member& node);
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
   HeartbeatReply ReplyTo(Member& member, uint32_t known_view, absl::Time now);
   void TakeProgress(absl::Time now);

@@ -60,14 +60,14 @@ TEST(CoordinatorAllReduce, RefusesDrainsAndFailsOnAnyLoss) {
   for (uint64_t i = 3; i <= 4; ++i) Join(job, WORKER, i, 50);
   for (uint32_t id = 1; id <= 4; ++id) job.Send(job.ReadyBeat(id));
   ASSERT_EQ(job.coordinator().phase(), RUNNING);
-  for (const uint32_t id : {1u, 3u}) {
-    const auto drained = job.coordinator().OnDrain(id, job.now());
+  for (const char* node : {"server-0", "worker-0"}) {
+    const auto drained = job.coordinator().OnDrain(node, job.now());
     EXPECT_THAT(std::string(drained.status().message()),
                 AllOf(HasSubstr("cannot leave"), HasSubstr("ALL_REDUCE"), HasSubstr("tug stop")));
   }
   job.coordinator().OnGone(2, kJob, job.now());
   EXPECT_EQ(job.coordinator().phase(), FAILED);
-  EXPECT_THAT(job.Send(job.Beat(1)).failure(), HasSubstr("server 2 (host, pid 2) was lost"));
+  EXPECT_THAT(job.Send(job.Beat(1)).failure(), HasSubstr("server-1 (host, pid 2) was lost"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAWorkerLanesAreFencedFirstAndThenThe
   Lose(job, 3);
   EXPECT_EQ(job.coordinator().phase(), RUNNING);
   EXPECT_EQ(Notices(job),
-            "worker 3 (host, pid 102) was lost: its connection was closed; the other workers take "
+            "worker-1 (host, pid 102) was lost: its connection was closed; the other workers take "
             "over its virtual workers\n");
   EXPECT_EQ(job.coordinator().OnHeartbeat(job.ReadyBeat(3), job.now()).status().code(),
             absl::StatusCode::kNotFound);
@@ -100,7 +100,7 @@ TEST_F(CoordinatorFaultsTest, TellsOnceWhatPushesOfALostWorkerHadLeftOut) {
     job.Send(beat);
     Lose(job, 3);
     EXPECT_THAT(Notices(job),
-                HasSubstr("worker 3 (host, pid 102) was lost; this loses error-feedback residuals "
+                HasSubstr("worker-1 (host, pid 102) was lost; this loses error-feedback residuals "
                           "of virtual workers 2, 3 (norm 0.05)\n"));
     job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
     EXPECT_EQ(Notices(job), "");
@@ -113,14 +113,14 @@ TEST_F(CoordinatorFaultsTest, TellsWhatGoesWithVirtualWorkersThatMove) {
   HeartbeatRequest beat = WithStep(WithStep(job.ReadyBeat(3), 2, 0), 3, 0);
   beat.mutable_steps(1)->set_residual_squares(4e-4);
   job.Send(beat);
-  ASSERT_TRUE(job.coordinator().OnDrain(3, job.now()).ok());
+  ASSERT_TRUE(job.coordinator().OnDrain("worker-1", job.now()).ok());
   HeartbeatRequest paused = job.ReadyBeat(3);
   paused.set_pausing(true);
   job.Send(paused);
   Notices(job);
   job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
   EXPECT_EQ(Notices(job),
-            "worker 3 (host, pid 102) left; this loses error-feedback residuals of virtual worker "
+            "worker-1 (host, pid 102) left; this loses error-feedback residuals of virtual worker "
             "3 (norm 0.02)\n");
 
   beat = WithStep(WithStep(In(job.ReadyBeat(2), 2), 2, 1), 0, 1);
@@ -130,7 +130,7 @@ TEST_F(CoordinatorFaultsTest, TellsWhatGoesWithVirtualWorkersThatMove) {
   job.Join(WORKER, 200);
   job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {2, 2, 2, 2}));
   EXPECT_THAT(Notices(job),
-              HasSubstr("worker 2 (host, pid 101) gave up virtual workers; this loses "
+              HasSubstr("worker-0 (host, pid 101) gave up virtual workers; this loses "
                         "error-feedback residuals of virtual worker 2 (norm 2)"));
 }
 
@@ -260,7 +260,7 @@ TEST_F(CoordinatorFaultsTest, RollsBackToCheckpointOnceServerReplacementJoins) {
   Lose(job, joined);
   EXPECT_EQ(job.coordinator().phase(), FAILED);
   EXPECT_EQ(job.Send(job.ReadyBeat(2)).failure(),
-            "server 4 (host, pid 50) was lost: its connection was closed; its segments have no "
+            "server-0 (host, pid 50) was lost: its connection was closed; its segments have no "
             "complete replica, and fault.max_rollbacks = 1 allows no further rollback: raise it, "
             "or set sync.replicas=2; resume with: tug train --resume /runs/job-1 (step 5)");
 }
@@ -450,7 +450,7 @@ TEST_F(CoordinatorFaultsTest, ACoordinatorThatStoodStillItselfBlamesNobody) {
   for (const uint32_t id : {1, 2}) job.Send(job.ReadyBeat(id));
   EXPECT_EQ(Notices(job), "");
   job.Pass(absl::Seconds(2));
-  EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) was lost: no heartbeat for "));
+  EXPECT_THAT(Notices(job), HasSubstr("worker-1 (host, pid 102) was lost: no heartbeat for "));
 }
 
 // Each pause is shorter than the timeout, and no heartbeat arrives in between.
@@ -464,7 +464,7 @@ TEST_F(CoordinatorFaultsTest, ACoordinatorThatStandsStillRepeatedlyBlamesNobody)
   EXPECT_EQ(Notices(job), "");
   for (const uint32_t id : {1, 2}) job.Send(job.ReadyBeat(id));
   job.Pass(absl::Seconds(5));
-  EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) was lost: no heartbeat for "));
+  EXPECT_THAT(Notices(job), HasSubstr("worker-1 (host, pid 102) was lost: no heartbeat for "));
 }
 
 TEST_F(CoordinatorFaultsTest, AShortPauseOfTheCoordinatorBlamesNobodyWithAShortTimeout) {

@@ -82,7 +82,7 @@ TEST_F(FullJob, WaitingNodeIsNotCountedAndReplacesLostNode) {
 TEST_F(FullJob, DrainedWorkerMakesRoomAtOnce) {
   job_.Run(1, 2);
   EXPECT_EQ(Answer(), absl::StatusCode::kAborted);
-  ASSERT_TRUE(job_.coordinator().OnDrain(3, job_.now()).ok());
+  ASSERT_TRUE(job_.coordinator().OnDrain("worker-1", job_.now()).ok());
   EXPECT_TRUE(Ask().ok());
 }
 

@@ -111,7 +111,7 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
       OnStop(now);
       break;
     case JournalRecord::kDrain:
-      status = OnDrain(record.drain().node_id(), now).status();
+      status = OnDrain(record.drain().name(), now).status();
       break;
     case JournalRecord::kCommitted:
       OnCheckpointCommitted(record.committed().version(),

@@ -143,8 +143,8 @@ TEST_F(JournaledJob, ATraceThatWasBeingGatheredIsLostAndTheJobGoesOn) {
 
 TEST_F(JournaledJob, RecoveredCoordinatorPausesDrainingNode) {
   job_.Run(1, 2);
-  ASSERT_TRUE(job_.coordinator().OnDrain(3, job_.now()).ok());
-  EXPECT_FALSE(job_.coordinator().OnDrain(1, job_.now()).ok()) << "the only server";
+  ASSERT_TRUE(job_.coordinator().OnDrain("worker-1", job_.now()).ok());
+  EXPECT_FALSE(job_.coordinator().OnDrain("server-0", job_.now()).ok()) << "the only server";
   const auto again = Again();
   again->OnTakenUp(job_.now());
   EXPECT_TRUE(again->OnHeartbeat(job_.ReadyBeat(3), job_.now())->pause());

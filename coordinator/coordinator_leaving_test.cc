@@ -19,11 +19,11 @@ TEST_F(CoordinatorLeavingTest, AServerThatIsDrainedHandsOverAndLeaves) {
   Begin(Options(2, 1));
   const auto reply = Drain(2);
   ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->message(), "server 2 (host, pid 2) hands over 6 segments and leaves");
+  EXPECT_EQ(reply->message(), "server-1 (host, pid 2) hands over 6 segments and leaves");
   EXPECT_TRUE(StatusOf(2).draining());
-  EXPECT_EQ(Drain(2)->message(), "server 2 (host, pid 2) is already draining");
+  EXPECT_EQ(Drain(2)->message(), "server-1 (host, pid 2) is already draining");
   EXPECT_EQ(Drain(1).status().message(),
-            "server 1 (host, pid 1) cannot leave: it is the only server: start another one first "
+            "server-0 (host, pid 1) cannot leave: it is the only server: start another one first "
             "(tug server), or stop the job instead: tug stop");
   Settle();
   EXPECT_TRUE(Node(2).left);
@@ -31,7 +31,7 @@ TEST_F(CoordinatorLeavingTest, AServerThatIsDrainedHandsOverAndLeaves) {
   EXPECT_EQ(Node(3).view.lanes_size(), 2);
   EXPECT_EQ(Node(3).view.timeline(), 1u);
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);
-  EXPECT_THAT(Notices(), HasSubstr("server 2 (host, pid 2) has left\n"));
+  EXPECT_THAT(Notices(), HasSubstr("server-1 (host, pid 2) has left\n"));
   EXPECT_EQ(StatusOf(2).node_id(), 0u);
   // The job does not wait for a replacement.
   Lose(1);
@@ -53,7 +53,7 @@ TEST_F(CoordinatorLeavingTest, ServerLeavingWaitingJobMustBeReplaced) {
   EXPECT_TRUE(reply.replace());
   Gone(leaver.id());
   EXPECT_THAT(Notices(),
-              HasSubstr("server 5 (host, pid 5) has left; the job waits for a replacement"));
+              HasSubstr("server-0 (host, pid 5) has left; the job waits for a replacement"));
   Add(SERVER);
   Settle();
   EXPECT_EQ(job_->coordinator().phase(), WAITING);
@@ -128,7 +128,7 @@ TEST_F(CoordinatorLeavingTest, AWorkerThatIsDrainedFinishesItsStepFirst) {
   HeartbeatRequest& said = Node(3).said;
   said.set_started(true);
   said.set_clock(4);
-  ASSERT_EQ(Drain(3)->message(), "worker 3 (host, pid 3) hands over its work and leaves");
+  ASSERT_EQ(Drain(3)->message(), "worker-1 (host, pid 3) hands over its work and leaves");
   HeartbeatReply reply = Node(3).Beat();
   EXPECT_TRUE(reply.pause());
   EXPECT_EQ(reply.final_version(), 0u);
@@ -146,7 +146,7 @@ TEST_F(CoordinatorLeavingTest, AWorkerThatIsDrainedFinishesItsStepFirst) {
   ASSERT_EQ(Node(2).view.workers_size(), 1);
   EXPECT_THAT(Node(2).view.workers(0).virtual_workers(), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Node(2).view.workers(0).start_clocks(), ElementsAre(4, 4, 5, 5));
-  EXPECT_THAT(Notices(), HasSubstr("worker 3 (host, pid 3) has left\n"));
+  EXPECT_THAT(Notices(), HasSubstr("worker-1 (host, pid 3) has left\n"));
   EXPECT_EQ(Drain(2).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -174,7 +174,7 @@ TEST_F(CoordinatorLeavingTest, RefusedDrainKeepsTheNodeAndNotifiesTheUser) {
   Settle();
   EXPECT_FALSE(Node(1).left);
   EXPECT_EQ(Notices(),
-            "server 1 (host, pid 1) cannot leave: it is the only server: start another one first "
+            "server-0 (host, pid 1) cannot leave: it is the only server: start another one first "
             "(tug server), or stop the job instead: tug stop\n");
   Add(SERVER);
   Settle();
@@ -184,7 +184,7 @@ TEST_F(CoordinatorLeavingTest, RefusedDrainKeepsTheNodeAndNotifiesTheUser) {
 
 TEST_F(CoordinatorLeavingTest, ASpareServerLeavesOnceTheOtherWasHeardOf) {
   Begin(Options(1, 1, /*spares=*/1));
-  EXPECT_EQ(Drain(2)->message(), "server 2 (host, pid 2) leaves");
+  EXPECT_EQ(Drain(2)->message(), "server-1 (host, pid 2) leaves");
   EXPECT_FALSE(Node(2).Beat().leave()) << "the other one may be lost";
   Node(1).Beat();
   EXPECT_TRUE(Node(2).Beat().leave());
@@ -276,7 +276,7 @@ TEST_F(CoordinatorLeavingTest, LastWorkerIsReplacedWhenTheOtherOneIsLost) {
   Settle();
   EXPECT_TRUE(Node(3).left);
   EXPECT_THAT(Notices(),
-              HasSubstr("worker 3 (host, pid 3) has left; the job waits for a replacement"));
+              HasSubstr("worker-1 (host, pid 3) has left; the job waits for a replacement"));
 }
 
 // It holds nothing, so no node needs it. But the only other server may be lost already.

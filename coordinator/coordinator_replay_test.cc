@@ -199,11 +199,20 @@ class RandomJob {
       return;
     }
     if (event == 84 && !nodes_.empty()) {
-      coordinator_->OnDrain(nodes_[Pick(nodes_.size())].id, now_).IgnoreError();
+      coordinator_->OnDrain(NameOf(nodes_[Pick(nodes_.size())].id), now_).IgnoreError();
       return;
     }
     if (event == 85 && Happens(5)) return coordinator_->OnTrouble("the disk is full", now_);
     coordinator_->OnTick(now_);
+  }
+
+  // Empty: not a member.
+  std::string NameOf(uint32_t id) const {
+    const StatusReply status = coordinator_->OnStatus(now_);
+    for (const NodeStatus& node : status.nodes()) {
+      if (node.node_id() == id) return node.name();
+    }
+    return "";
   }
 
   void Join() {
@@ -212,6 +221,7 @@ class RandomJob {
     request.set_kind(Happens(50) ? SERVER : WORKER);
     request.set_host("host");
     request.set_incarnation(++incarnation_);
+    if (incarnation_ % 2 == 0) request.set_index(static_cast<uint32_t>(incarnation_ % 5));
     request.set_spare(request.kind() == SERVER && Happens(30));
     const auto reply = coordinator_->OnRegister(request, now_);
     if (!reply.ok()) return;

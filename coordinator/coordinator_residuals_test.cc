@@ -252,7 +252,7 @@ TEST_F(CoordinatorResidualsTest, ACheckpointThatAWorkerCannotWriteIsNone) {
   job.Send(beat);
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
-  EXPECT_THAT(notices[0].text, HasSubstr("checkpoint of step 4 was not written: worker 3 (host, "
+  EXPECT_THAT(notices[0].text, HasSubstr("checkpoint of step 4 was not written: worker-1 (host, "
                                          "pid 102): the disk is full"));
   // Its other parts arrive, and those of later versions.
   job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 6), 1, 6));

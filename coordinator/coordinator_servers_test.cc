@@ -38,7 +38,7 @@ TEST_F(CoordinatorServersTest, CopiesServeForALostServerInTheSameTimeline) {
   const View before = Node(3).view;
   Lose(2);
   EXPECT_EQ(Notices(),
-            "server 2 (host, pid 2) was lost: its connection was closed; server 1 serves the "
+            "server-1 (host, pid 2) was lost: its connection was closed; server-0 serves the "
             "replicas of its 6 segments\n");
   EXPECT_EQ(job_->coordinator().phase(), RUNNING);
   Node(1).SetClocks({3, 3, 2, 3});
@@ -72,7 +72,7 @@ TEST_F(CoordinatorServersTest, SegmentsWithoutAWholeCopyMakeTheJobGoBack) {
   EXPECT_EQ(job_->coordinator().phase(), WAITING);
   const std::string notices = Notices();
   EXPECT_THAT(notices,
-              HasSubstr("server 2 (host, pid 2) had the only complete copy of 6 segments"));
+              HasSubstr("server-1 (host, pid 2) had the only complete copy of 6 segments"));
   EXPECT_THAT(notices, HasSubstr("the job rolls back to step 0"));
   Add(SERVER);
   Settle();

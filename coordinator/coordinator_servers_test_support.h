@@ -72,7 +72,7 @@ class CoordinatorServersTest : public ::testing::Test {
   }
   uint32_t AtRisk() const { return job_->coordinator().OnStatus(job_->now()).segments_at_risk(); }
   absl::StatusOr<DrainReply> Drain(uint32_t id) {
-    return job_->coordinator().OnDrain(id, job_->now());
+    return job_->coordinator().OnDrain(StatusOf(id).name(), job_->now());
   }
   // Servers that own segments in the view.
   static std::set<uint32_t> Owners(const View& view) {

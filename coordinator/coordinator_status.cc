@@ -71,6 +71,8 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     NodeStatus* node = reply.add_nodes();
     node->set_node_id(id);
     node->set_kind(member.kind);
+    node->set_name(member.Name());
+    node->set_life(member.name.life);
     node->set_host(member.host);
     node->set_pid(member.pid);
     node->set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - member.last_heard));

@@ -138,7 +138,7 @@ TEST(Coordinator, FailsNamingTheLostNodeAndTheCheckpoint) {
   EXPECT_TRUE(job.Take<JobEnded>().empty());
   const HeartbeatReply reply = job.Send(job.Beat(3));
   EXPECT_EQ(reply.failure(),
-            "server 2 (host, pid 2) was lost: no heartbeat for 5.1 s; its segments have no "
+            "server-1 (host, pid 2) was lost: no heartbeat for 5.1 s; its segments have no "
             "complete replica, and fault.max_rollbacks = 0 allows no further rollback: raise it, "
             "or set sync.replicas=2; resume with: tug train --resume /runs/job-1 (step 5)");
   const auto ended = job.Take<JobEnded>();
@@ -158,7 +158,7 @@ TEST(Coordinator, EndsAfterAGraceTimeWhenNodesDoNotAsk) {
   const auto ended = job.Take<JobEnded>();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(std::string(ended[0].status.message()),
-            "worker 2 (host, pid 101) failed: the data file is gone: put it back; "
+            "worker-0 (host, pid 101) failed: the data file is gone: put it back; "
             "no checkpoint was written yet: start the job again");
   job.Pass(absl::Seconds(10));
   EXPECT_TRUE(job.Take<JobEnded>().empty());
@@ -243,7 +243,7 @@ TEST(Coordinator, GoesOnWithoutACheckpointThatCannotBeWritten) {
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].text,
-            "checkpoint of step 2 was not written: server 1 (host, pid 1): no space left on "
+            "checkpoint of step 2 was not written: server-0 (host, pid 1): no space left on "
             "device: free some; next attempt at step 4");
   // Other parts of that version do not complete the checkpoint.
   job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 2), 1, 2));
@@ -264,7 +264,7 @@ TEST(Coordinator, FailsWhenTooManyCheckpointsInARowCannotBeWritten) {
   job.Send(WithUnwrittenPart(job.ReadyBeat(1), 4));
   EXPECT_EQ(job.coordinator().phase(), RUNNING);
   EXPECT_EQ(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 6)).failure(),
-            "checkpoint of step 6 was not written: server 1 (host, pid 1): no space left on "
+            "checkpoint of step 6 was not written: server-0 (host, pid 1): no space left on "
             "device: free some; 3 checkpoints in a row were not written; no checkpoint was "
             "written yet: start the job again");
 }
@@ -273,7 +273,7 @@ TEST(Coordinator, FailsWhenTheLastCheckpointCannotBeWritten) {
   JobUnderTest job(WithCheckpoints(2));
   job.Run(1, 1);
   EXPECT_THAT(job.Send(WithUnwrittenPart(job.ReadyBeat(1), 10)).failure(),
-              HasSubstr("the last checkpoint (step 10) was not written: server 1"));
+              HasSubstr("the last checkpoint (step 10) was not written: server-0"));
 }
 
 TEST(Coordinator, FailsWhenTheCheckpointThatAStopEndsWithWasNotWritten) {
@@ -316,7 +316,7 @@ TEST(Coordinator, SaysWhatAJobWaitsFor) {
   job.Join(SERVER, 2);
   job.Join(WORKER, 3);
   EXPECT_EQ(job.coordinator().OnStatus(job.now()).wait().what(),
-            "server 1, server 2, worker 3 to be ready");
+            "server-0, server-1, worker-0 to be ready");
   for (const uint32_t id : {1, 2, 3}) job.Send(job.ReadyBeat(id));
   EXPECT_FALSE(job.coordinator().OnStatus(job.now()).has_wait());
   job.coordinator().OnGone(2, kJob, job.now());

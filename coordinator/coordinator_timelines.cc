@@ -108,7 +108,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     record.mutable_lost()->set_node_id(id);
     record.mutable_lost()->set_how(how);
   });
-  const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
+  const std::string lost = absl::StrCat(member->NameAndPlace(), " was lost: ", how);
   if (views_.begun() && !ContinuesWithoutNode(config())) {
     member->told_of_end = true;  // it cannot be notified
     return Fail(lost, now);
@@ -163,7 +163,7 @@ void Coordinator::ReportLostResiduals(const Member& worker, const std::string& w
   if (gone.empty()) return;
   actions_.AddNotice(
       absl::StrCat("residuals ", worker.id, " ", views_.places().number(), " ", what),
-      absl::StrCat(worker.Name(), " ", what, "; this loses ", gone));
+      absl::StrCat(worker.NameAndPlace(), " ", what, "; this loses ", gone));
 }
 
 // Starts the next timeline once enough nodes have joined and all complete checkpoints are

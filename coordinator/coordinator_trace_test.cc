@@ -67,7 +67,8 @@ TEST(TracedCoordinator, AsksForTheTraceOnceTheStepAfterTheLastTracedIsDone) {
   EXPECT_TRUE(trace.silent.empty());
   ASSERT_EQ(trace.nodes.size(), 2u);
   EXPECT_EQ(trace.nodes[0].kind, SERVER);
-  EXPECT_EQ(trace.nodes[1].name, "worker 2 (host, pid 101)");
+  EXPECT_EQ(trace.nodes[1].name, "worker-0");
+  EXPECT_EQ(trace.nodes[1].place, "host, pid 101");
   EXPECT_EQ(trace.nodes[1].tracks[0].events.size(), 1u);
 }
 
@@ -98,7 +99,7 @@ TEST(TracedCoordinator, EndsWithoutANodeThatSendsNothing) {
   const auto completed = job.Take<TraceCompleted>();
   ASSERT_EQ(completed.size(), 1u);
   EXPECT_EQ(completed[0].trace.nodes.size(), 1u);
-  EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker 2 (host, pid 101)"});
+  EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker-0 (host, pid 101)"});
 }
 
 TEST(TracedCoordinator, SaysOfWhichNodeItRefusedAPart) {
@@ -117,7 +118,7 @@ TEST(TracedCoordinator, SaysOfWhichNodeItRefusedAPart) {
   job.Send(job.Sent(2));  // after a warning it gives up
   const auto completed = job.Take<TraceCompleted>();
   ASSERT_EQ(completed.size(), 1u);
-  EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker 2 (host, pid 101)"});
+  EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker-0 (host, pid 101)"});
 }
 
 TEST(TracedCoordinator, TakesATraceOfMembersOnly) {

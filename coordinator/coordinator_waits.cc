@@ -67,7 +67,7 @@ WaitReason WaitsToRollBack(const JobCheckpoints& checkpoints, const LeavingNodes
           absl::StrCat(goes_back, "; ", kStartAgain)};
 }
 
-// "server 1, worker 3"
+// "server-0, worker-2"
 std::string NotReady(const JobViews& views, const Membership& membership) {
   constexpr size_t kMaxNamed = 4;
   std::vector<std::string> names;
@@ -77,7 +77,7 @@ std::string NotReady(const JobViews& views, const Membership& membership) {
     if (names.size() == kMaxNamed) {
       ++others;
     } else {
-      names.push_back(absl::StrCat(KindName(member.kind), " ", id));
+      names.push_back(member.Name());
     }
   }
   if (others > 0) names.push_back(absl::StrCat(others, " more"));

@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 struct FileHeader {
   char magic[8] = {'T', 'U', 'G', 'J', 'O', 'U', 'R', 'N'};
-  uint32_t format = 1;
+  uint32_t format = 2;
   uint32_t zero = 0;
   uint64_t salt = 0;
   uint64_t xxh3 = 0;  // of the fields before it

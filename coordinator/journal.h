@@ -14,7 +14,7 @@
 //
 // RUN/journal, little-endian:
 //
-//   header   32 bytes: "TUGJOURN", u32 format 1, u32 zero, u64 salt (random), u64 XXH3-64 of the 24
+//   header   32 bytes: "TUGJOURN", u32 format 2, u32 zero, u64 salt (random), u64 XXH3-64 of the 24
 //            bytes before it
 //   batches  u32 size of the records, u32 number of them, u64 XXH3-64 of the records, seeded with
 //            the XXH3-64 of these 8 bytes, which is seeded with the salt; then each record: u32

@@ -40,7 +40,7 @@ TEST(ShownText, IsWhatACoordinatorTells) {
   job.Send(beat);
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
-  EXPECT_EQ(notices[0].text, " [2Jgone worker 1 was lost");
+  EXPECT_EQ(notices[0].text, " [2Jgone worker-0 was lost");
   const StatusReply status = job.coordinator().OnStatus(job.now());
   for (const NodeStatus& node : status.nodes()) EXPECT_EQ(node.metrics_endpoint(), "");
   HeartbeatRequest last = job.Beat(2);

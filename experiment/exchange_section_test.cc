@@ -80,9 +80,10 @@ void TakeRuns(ExperimentResults& results, size_t number) {
   NodeHeldBytes of_server{
       .weights = part, .optimizer = 2 * part, .sums = part, .predicted = 4 * part + 1'230'000};
   results.courses[number].figures = RunFigures{
-      .nodes = {{.node_id = 1, .server = true, .held = of_server},
-                {.node_id = 2, .server = true, .held = {.weights = 1}},  // of a server that left
-                {.node_id = 3, .server = false, .held = of_worker}}};
+      .nodes = {
+          {.name = "server-0", .server = true, .held = of_server},
+          {.name = "server-1", .server = true, .held = {.weights = 1}},  // of a server that left
+          {.name = "worker-0", .server = false, .held = of_worker}}};
 }
 
 ExperimentResults Sample() {

@@ -27,6 +27,7 @@
 #include "process/log_format.h"
 #include "process/pipe.h"
 #include "process/shell_word.h"
+#include "proto/process_name.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
 
@@ -70,10 +71,10 @@ class Supervisor {
 
   absl::Status Run() {
     for (uint32_t i = 0; i < job_.servers + job_.spare_servers; ++i) {
-      core_.AddNode(absl::StrCat("server-", i), true, i >= job_.servers, launcher_.Now());
+      core_.AddNode(ProcessName(kServerRole, i), true, i >= job_.servers, launcher_.Now());
     }
     for (uint32_t i = 0; i < job_.workers; ++i) {
-      core_.AddNode(absl::StrCat("worker-", i), false, false, launcher_.Now());
+      core_.AddNode(ProcessName(kWorkerRole, i), false, false, launcher_.Now());
     }
     core_.Begin(launcher_.Now());
     const absl::StatusOr<EndJob> end = RunToEnd();
@@ -301,12 +302,12 @@ absl::Status Supervisor::MakeNodePrograms() {
     bool listens;
   };
   for (const auto& [kind, count, cores, listens] :
-       {Nodes{"server", job_.servers + job_.spare_servers, job_.server_cores, true},
-        {"worker", job_.workers, job_.worker_cores, false}}) {
+       {Nodes{kServerRole, job_.servers + job_.spare_servers, job_.server_cores, true},
+        {kWorkerRole, job_.workers, job_.worker_cores, false}}) {
     for (uint32_t i = 0; i < count; ++i) {
       Program program;
-      program.name = absl::StrCat(kind, "-", i);
-      program.argv = {job_.executable, kind, "--coordinator", address_};
+      program.name = ProcessName(kind, i);
+      program.argv = {job_.executable, kind, "--name", program.name, "--coordinator", address_};
       program.ignores_stop = !job_.nodes_may_leave;
       const NetworkHost host = listens ? HostOfServer(i) : HostOfWorker(i);
       program.host = host.name;

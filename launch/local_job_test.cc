@@ -86,7 +86,7 @@ TEST_F(LocalJobTest, IsDoneWhenTheCoordinatorIs) {
   EXPECT_TRUE(RunLocalJob(job_).ok());
   ExpectNobodyLeft();
   EXPECT_THAT(ReadWholeFile((root_ / "worked").string(), 1000).value(),
-              HasSubstr("worker --coordinator 127.0.0.1:5"));
+              HasSubstr("worker --name worker-0 --coordinator 127.0.0.1:5"));
 }
 
 TEST_F(LocalJobTest, PassesTheJobToTheCoordinator) {
@@ -122,13 +122,15 @@ TEST_F(LocalJobTest, GivesEachNodeTheAddressesOfItsHost) {
         "echo $* >> $root/listens; echo >> $root/done",
         "echo $* >> $root/works; echo >> $root/done");
   EXPECT_TRUE(RunLocalJob(job_).ok());
-  EXPECT_THAT(ReadWholeFile((root_ / "listens").string(), 1000).value(),
-              AllOf(HasSubstr("job.textproto --listen 10.77.0.1:0"),
-                    HasSubstr("server --coordinator 127.0.0.1:5 --listen 10.77.0.1\n")));
-  EXPECT_THAT(ReadWholeFile((root_ / "works").string(), 1000).value(),
-              AllOf(HasSubstr("worker --coordinator 127.0.0.1:5 --gpu-share 0/3\n"),
-                    HasSubstr("worker --coordinator 127.0.0.1:5 --gpu-share 1/3\n"),
-                    HasSubstr("worker --coordinator 127.0.0.1:5 --gpu-share 2/3\n")));
+  EXPECT_THAT(
+      ReadWholeFile((root_ / "listens").string(), 1000).value(),
+      AllOf(HasSubstr("job.textproto --listen 10.77.0.1:0"),
+            HasSubstr("server --name server-0 --coordinator 127.0.0.1:5 --listen 10.77.0.1\n")));
+  EXPECT_THAT(
+      ReadWholeFile((root_ / "works").string(), 1000).value(),
+      AllOf(HasSubstr("worker --name worker-0 --coordinator 127.0.0.1:5 --gpu-share 0/3\n"),
+            HasSubstr("worker --name worker-1 --coordinator 127.0.0.1:5 --gpu-share 1/3\n"),
+            HasSubstr("worker --name worker-2 --coordinator 127.0.0.1:5 --gpu-share 2/3\n")));
   ExpectNobodyLeft();
 }
 
@@ -260,12 +262,17 @@ TEST_F(LocalJobTest, StartsAnotherAfterTheLogFolderWasDeleted) {
 TEST_F(LocalJobTest, StartsSpareServersAndOneInPlaceOfAKilledServer) {
   Write(tell_ + "while [ $(cat $root/servers 2>/dev/null | wc -l) -lt 3 ]; do sleep 0.02; done",
         "echo $* >> $root/servers; "
-        "if [ $# -eq 3 ] && mkdir $root/first 2>/dev/null; then kill -9 $$; fi; exec sleep 1000",
+        "if [ $# -eq 5 ] && mkdir $root/first 2>/dev/null; then kill -9 $$; fi; exec sleep 1000",
         "exec sleep 1000");
   job_.spare_servers = 1;
   job_.supervision.exit_time = absl::Milliseconds(200);
   EXPECT_TRUE(RunLocalJob(job_).ok());
-  const std::string servers = ReadWholeFile((root_ / "servers").string(), 1000).value();
+  const std::string started = ReadWholeFile((root_ / "servers").string(), 1000).value();
+  EXPECT_THAT(started, AllOf(HasSubstr("--name server-0 --coordinator 127.0.0.1:5\n"),
+                             HasSubstr("--name server-0 --coordinator 127.0.0.1:5 --spare\n"),
+                             HasSubstr("--name server-1 --coordinator 127.0.0.1:5 --spare\n")));
+  const std::string servers =
+      absl::StrReplaceAll(started, {{"--name server-0 ", ""}, {"--name server-1 ", ""}});
   const std::string regular = "server --coordinator 127.0.0.1:5\n";
   const std::string spare = "server --coordinator 127.0.0.1:5 --spare\n";
   EXPECT_EQ(absl::StrReplaceAll(servers, {{spare, "s"}, {regular, "r"}}).size(), 3u) << servers;

@@ -9,10 +9,10 @@
 
 #include "absl/time/time.h"
 #include "base/stop_wishes.h"
+#include "proto/process_name.h"
 
 namespace tug {
 
-inline constexpr char kCoordinatorProcess[] = "coordinator";
 inline constexpr int kMaxQuickDeaths = 3;
 
 struct SupervisorOptions {

@@ -4,8 +4,6 @@
 #include <map>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-
 namespace tug {
 namespace {
 
@@ -15,11 +13,6 @@ using S = MetricSamples;
 template <auto member>
 void Total(const F& figures, S& samples) {
   Field<member>(figures.totals, samples);
-}
-
-// "server 3"
-std::string NameOf(const NodeStatus& node) {
-  return absl::StrCat(node.kind() == SERVER ? "server " : "worker ", node.node_id());
 }
 
 constexpr MetricRow<F> kRows[] = {
@@ -96,7 +89,7 @@ constexpr MetricRow<F> kRows[] = {
      "Time since the last heartbeat of each node",
      [](const F& f, S& s) {
        for (const NodeStatus& node : f.status.nodes()) {
-         s.Add(NameOf(node), node.seconds_since_heartbeat());
+         s.Add(node.name(), node.seconds_since_heartbeat());
        }
      }},
     {"tug_segments", MetricType::kGauge, "segments", "", "Segments the model is divided into",

@@ -57,7 +57,7 @@ void MetricSamples::Add(const HistogramFigures& figures) {
 }
 
 MetricsText::MetricsText(const MetricLabels& labels)
-    : labels_{{"job", labels.job}, {"role", labels.role}, {"rank", absl::StrCat(labels.rank)}} {}
+    : labels_{{"job", labels.job}, {"role", labels.role}, {"process", labels.process}} {}
 
 prometheus::MetricFamily MetricsText::NewFamily(const char* name, MetricType type,
                                                 const char* help) {

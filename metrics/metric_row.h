@@ -63,7 +63,7 @@ struct MetricRow {
   const char* name;
   MetricType type;
   const char* unit;   // "seconds", "bytes", "ratio"; for plain counts, the noun counted
-  const char* label;  // label in addition to job, role and rank; may be empty
+  const char* label;  // label in addition to job, role and process; may be empty
   const char* help;
   // Reads the values. Adds none if the metric is not available.
   void (*read)(const Figures& figures, MetricSamples& samples);
@@ -81,9 +81,9 @@ void Field(const Figures& figures, MetricSamples& samples) {
 
 // Identifies the process.
 struct MetricLabels {
-  std::string job;    // JobConfig.name
-  std::string role;   // "coordinator", "server", "worker"
-  uint32_t rank = 0;  // node id as in `tug status`; 0: the coordinator
+  std::string job;      // JobConfig.name
+  std::string role;     // "coordinator", "server", "worker"
+  std::string process;  // its name: "coordinator", "server-1" (proto/process_name.h)
 };
 
 // Text of GET /metrics in Prometheus' format, built from one or more tables. Not thread-safe.

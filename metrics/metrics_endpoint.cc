@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "metrics/process_metrics.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 #include "security/security_rules.h"
 
 namespace tug {
@@ -15,8 +16,7 @@ using Json = nlohmann::ordered_json;
 
 Json Target(const std::string& address, const MetricLabels& labels) {
   return {{"targets", {address}},
-          {"labels",
-           {{"job", labels.job}, {"role", labels.role}, {"rank", absl::StrCat(labels.rank)}}}};
+          {"labels", {{"job", labels.job}, {"role", labels.role}, {"process", labels.process}}}};
 }
 
 }  // namespace
@@ -43,13 +43,15 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetrics(const std::string& host,
 
 std::string TargetsJson(const std::string& coordinator, const StatusReply& status) {
   Json targets = Json::array();
-  targets.push_back(Target(coordinator, {.job = status.name(), .role = "coordinator", .rank = 0}));
+  targets.push_back(
+      Target(coordinator,
+             {.job = status.name(), .role = kCoordinatorProcess, .process = kCoordinatorProcess}));
   for (const NodeStatus& node : status.nodes()) {
     if (node.metrics_endpoint().empty()) continue;
     targets.push_back(
         Target(node.metrics_endpoint(), {.job = status.name(),
-                                         .role = node.kind() == SERVER ? "server" : "worker",
-                                         .rank = node.node_id()}));
+                                         .role = node.kind() == SERVER ? kServerRole : kWorkerRole,
+                                         .process = node.name()}));
   }
   return targets.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

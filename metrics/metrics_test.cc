@@ -127,7 +127,7 @@ TEST(Dashboard, ShowsOnlyMetricsThatThereAre) {
   for (const std::string& expression : expressions) {
     SCOPED_TRACE(expression);
     EXPECT_THAT(expression, AllOf(HasSubstr("job=~\"$job\""), HasSubstr("role=~\"$role\""),
-                                  HasSubstr("rank=~\"$rank\"")));
+                                  HasSubstr("process=~\"$process\"")));
     const std::regex word("(tug|process)_[a-z_]+");
     for (std::sregex_iterator at(expression.begin(), expression.end(), word), end; at != end;
          ++at) {
@@ -150,7 +150,7 @@ TEST(Dashboard, HasItsVariables) {
   const Json dashboard = Json::parse(ReadText("deploy/grafana/tugboat.json"), nullptr, false);
   std::vector<std::string> names;
   for (const Json& variable : dashboard["templating"]["list"]) names.push_back(variable["name"]);
-  EXPECT_THAT(names, ElementsAre("datasource", "job", "role", "rank"));
+  EXPECT_THAT(names, ElementsAre("datasource", "job", "role", "process"));
   std::set<int> ids;
   for (const Json& panel : dashboard["panels"]) {
     EXPECT_TRUE(ids.insert(panel["id"].get<int>()).second) << "two panels are " << panel["id"];
@@ -159,9 +159,9 @@ TEST(Dashboard, HasItsVariables) {
 
 TEST(MetricsText, HasLabelsAndOneLineAValue) {
   WorkerFigures figures{.ready = true, .pushed_bytes = 12345, .weight_bytes = 7};
-  MetricsText text({.job = "a \"job\"", .role = "worker", .rank = 3});
+  MetricsText text({.job = "a \"job\"", .role = "worker", .process = "worker-3"});
   text.Add(WorkerMetrics(), figures);
-  const std::string labels = R"({job="a \"job\"",role="worker",rank="3")";
+  const std::string labels = R"({job="a \"job\"",role="worker",process="worker-3")";
   EXPECT_THAT(text.Text(),
               AllOf(HasSubstr("# TYPE tug_push_bytes_total counter\n"),
                     HasSubstr(absl::StrCat("tug_push_bytes_total", labels, "} 12345\n")),
@@ -169,7 +169,7 @@ TEST(MetricsText, HasLabelsAndOneLineAValue) {
 }
 
 TEST(MetricsText, LeavesOutWhatIsNotKnownYet) {
-  MetricsText text({.job = "j", .role = "worker", .rank = 3});
+  MetricsText text({.job = "j", .role = "worker", .process = "worker-3"});
   text.Add(WorkerMetrics(), WorkerFigures());
   EXPECT_THAT(text.Text(), AllOf(HasSubstr("tug_compute_seconds_total"),
                                  Not(HasSubstr("tug_push_bytes_total"))));
@@ -178,16 +178,19 @@ TEST(MetricsText, LeavesOutWhatIsNotKnownYet) {
 TEST(MetricsText, CountsHistogramsUpToEachBound) {
   ServerFigures figures;
   figures.lanes = {{.updates = 6, .staleness = {3, 1, 0, 2}}, {.staleness = {1}}};
-  MetricsText text({.job = "j", .role = "server", .rank = 1});
+  MetricsText text({.job = "j", .role = "server", .process = "server-1"});
   text.Add(ServerMetrics(), figures);
-  const std::string labels = R"(tug_staleness_updates_bucket{job="j",role="server",rank="1",)";
-  EXPECT_THAT(text.Text(),
-              AllOf(HasSubstr(absl::StrCat(labels, "le=\"0\"} 4\n")),
-                    HasSubstr(absl::StrCat(labels, "le=\"1\"} 5\n")),
-                    HasSubstr(absl::StrCat(labels, "le=\"4\"} 7\n")),
-                    HasSubstr(absl::StrCat(labels, "le=\"+Inf\"} 7\n")),
-                    HasSubstr(R"(tug_staleness_updates_sum{job="j",role="server",rank="1"} 7)"),
-                    HasSubstr(R"(tug_updates_total{job="j",role="server",rank="1",lane="0"} 6)")));
+  const std::string labels =
+      R"(tug_staleness_updates_bucket{job="j",role="server",process="server-1",)";
+  EXPECT_THAT(
+      text.Text(),
+      AllOf(
+          HasSubstr(absl::StrCat(labels, "le=\"0\"} 4\n")),
+          HasSubstr(absl::StrCat(labels, "le=\"1\"} 5\n")),
+          HasSubstr(absl::StrCat(labels, "le=\"4\"} 7\n")),
+          HasSubstr(absl::StrCat(labels, "le=\"+Inf\"} 7\n")),
+          HasSubstr(R"(tug_staleness_updates_sum{job="j",role="server",process="server-1"} 7)"),
+          HasSubstr(R"(tug_updates_total{job="j",role="server",process="server-1",lane="0"} 6)")));
 }
 
 TEST(StepTotals, AddUpSteps) {
@@ -221,13 +224,13 @@ TEST(Targets, AreNodesThatAnswer) {
   status.set_name("gpt");
   NodeStatus* server = status.add_nodes();
   server->set_kind(SERVER);
-  server->set_node_id(1);
+  server->set_name("server-1");
   server->set_metrics_endpoint("10.0.0.2:9464");
   status.add_nodes()->set_kind(WORKER);  // has no endpoint yet
   const Json targets = Json::parse(TargetsJson("10.0.0.1:9464", status));
   const Json expected = Json::parse(R"([
-      {"targets": ["10.0.0.1:9464"], "labels": {"job": "gpt", "role": "coordinator", "rank": "0"}},
-      {"targets": ["10.0.0.2:9464"], "labels": {"job": "gpt", "role": "server", "rank": "1"}}])");
+      {"targets": ["10.0.0.1:9464"], "labels": {"job": "gpt", "role": "coordinator", "process": "coordinator"}},
+      {"targets": ["10.0.0.2:9464"], "labels": {"job": "gpt", "role": "server", "process": "server-1"}}])");
   EXPECT_EQ(targets, expected);
 }
 

@@ -20,7 +20,7 @@ namespace tug {
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
 inline constexpr uint16_t kWireVersion = 9;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 11;
+inline constexpr uint32_t kControlVersion = 12;
 inline constexpr size_t kHeaderBytes = 104;
 // Largest payload; a receiver drops a message that announces more.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;

@@ -22,6 +22,7 @@
 #include "control/trace_messages.h"
 #include "metrics/metrics_endpoint.h"
 #include "metrics/server_metrics.h"
+#include "proto/process_name.h"
 #include "security/security_rules.h"
 #include "server/lane.h"
 #include "server/lane_report.h"
@@ -60,6 +61,7 @@ class Server {
  public:
   Server(const ServerOptions& options, const RegisterReply& registered)
       : options_(options),
+        name_(registered.name()),
         job_{.job = registered.job(),
              .server_node_id = registered.node_id(),
              .config = registered.config(),
@@ -83,13 +85,12 @@ class Server {
     if (!job_.config.watch().metrics()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::string host, HostOf(lanes_.front()->endpoint()));
     ASSIGN_OR_RETURN(
-        metrics_,
-        OpenMetrics(host, static_cast<uint16_t>(job_.config.watch().metrics_port()),
-                    {job_.config.name(), "server", job_.server_node_id}, [this](MetricsText& text) {
-                      ServerFigures figures = FiguresOf(ReportsOf(lanes_));
-                      figures.predicted_held_bytes = predicted_held_bytes_;
-                      text.Add(ServerMetrics(), figures);
-                    }));
+        metrics_, OpenMetrics(host, static_cast<uint16_t>(job_.config.watch().metrics_port()),
+                              {job_.config.name(), kServerRole, name_}, [this](MetricsText& text) {
+                                ServerFigures figures = FiguresOf(ReportsOf(lanes_));
+                                figures.predicted_held_bytes = predicted_held_bytes_;
+                                text.Add(ServerMetrics(), figures);
+                              }));
     metrics_->Start();
     return absl::OkStatus();
   }
@@ -140,6 +141,7 @@ class Server {
   }
 
   const ServerOptions& options_;
+  const std::string name_;  // "server-1"
   LaneJob job_;
   const RealTime time_;
   std::optional<Trace> trace_;  // created with the first view; outlives the lanes
@@ -163,9 +165,10 @@ absl::Status RunServer(const ServerOptions& options) {
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   RegisterRequest request = ThisProcess(SERVER);
   request.set_spare(options.spare);
+  if (options.index.has_value()) request.set_index(*options.index);
   ASSIGN_OR_RETURN(std::optional<RegisterReply> joined, JoinJob(*client, request));
   if (!joined.has_value()) return absl::OkStatus();
-  SetLogProcess("server", joined->node_id());
+  SetLogProcess(joined->name());
   Server server(options, *joined);
   RETURN_IF_ERROR(server.BindLanes(request));
   ASSIGN_OR_RETURN(joined, JoinJob(*client, request));

@@ -2,6 +2,8 @@
 #ifndef TUG_SERVER_DAEMON_H_
 #define TUG_SERVER_DAEMON_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,7 +16,8 @@ struct ServerOptions {
   std::string coordinator;  // "host:port"
   // Address or interface that lanes listen on; its address is announced to workers.
   std::string listen_host = "127.0.0.1";
-  bool spare = false;  // standby until another server is lost or leaves
+  bool spare = false;             // standby until another server is lost or leaves
+  std::optional<uint32_t> index;  // wished, in the process's name; none: any
   JobKeys keys;
   // Armed once the job is known; outlives the call. Null: signals end the process.
   LeaveSignal* leave = nullptr;

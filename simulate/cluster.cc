@@ -9,6 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "blocks/view_lanes.h"
+#include "coordinator/membership/node_names.h"
+#include "proto/process_name.h"
+#include "simulate/checks/given_name.h"
 #include "simulate/cluster_run.h"
 #include "simulate/program_node.h"
 #include "simulate/server_node.h"
@@ -65,8 +68,10 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
 // ---- processes ----
 
 void ClusterRun::AddNode(NodeKind kind, bool spare) {
-  const std::string name = absl::StrCat(kind == SERVER ? "server-" : "worker-", processes_.size());
+  const uint32_t index = added_[kind]++;
+  const std::string name = ProcessName(KindName(kind), index);
   processes_[name].kind = kind;
+  processes_[name].index = index;
   supervisor_.AddNode(name, kind == SERVER, spare, time_.Now());
   Supervise();
 }
@@ -168,10 +173,22 @@ std::string ClusterRun::NameOf(const SimulatedNode& node) const {
   return "";
 }
 
+void ClusterRun::CheckName(const RegisterRequest& request,
+                           const absl::StatusOr<RegisterReply>& reply) {
+  const bool again = request.lane_endpoints_size() > 0;
+  if (again || !reply.ok()) return;
+  const std::string wrong = WrongName(request, *reply, coordinator_->OnStatus(time_.Now()));
+  if (!wrong.empty()) result_.untrue.push_back(wrong);
+}
+
 void ClusterRun::StartNode(Process& process, bool spare) {
-  const auto do_register = [this](const RegisterRequest& request) -> absl::StatusOr<RegisterReply> {
+  const auto do_register =
+      [this, index = process.index](const RegisterRequest& sent) -> absl::StatusOr<RegisterReply> {
     if (!Answers()) return absl::UnavailableError("the coordinator does not reply");
+    RegisterRequest request = sent;
+    request.set_index(index);
     absl::StatusOr<RegisterReply> reply = coordinator_->OnRegister(request, time_.Now());
+    CheckName(request, reply);
     actions_.Run(*coordinator_);
     return reply;
   };

@@ -146,7 +146,7 @@ void ClusterRun::RecoverState() {
 
 void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
   if (!Answers()) return;
-  const absl::StatusOr<DrainReply> reply = coordinator_->OnDrain(node.node_id(), time_.Now());
+  const absl::StatusOr<DrainReply> reply = coordinator_->OnDrain(node.Name(), time_.Now());
   actions_.Run(*coordinator_);
   if (!reply.ok()) return world_.Say(std::string(reply.status().message()));
   AfterFault(fault.lasts, [this, kind = node.kind()] {

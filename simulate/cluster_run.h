@@ -33,6 +33,7 @@ class ClusterRun {
   // A process that the supervisor starts.
   struct Process {
     NodeKind kind = SERVER;
+    uint32_t index = 0;             // in its name
     SimulatedNode* node = nullptr;  // null: not running, or the coordinator
     absl::Duration start_takes;     // for the next start
     FaultEvent next_kill = {};      // kill of its replacement; none if its `lasts` is infinite
@@ -49,6 +50,8 @@ class ClusterRun {
   void Start(const StartProcess& start);
   void BringUp(const StartProcess& start);
   void StartNode(Process& process, bool spare);
+  // Checks the name that a node gets when it joins.
+  void CheckName(const RegisterRequest& request, const absl::StatusOr<RegisterReply>& reply);
   void Interrupt();
   void Stop();
   void End(const EndJob& end);
@@ -90,7 +93,8 @@ class ClusterRun {
   CoordinatorActions actions_;
   SupervisorCore supervisor_;
   std::map<std::string, Process> processes_;
-  std::optional<EndJob> end_;  // of the supervisor
+  std::map<NodeKind, uint32_t> added_;  // processes of nodes
+  std::optional<EndJob> end_;           // of the supervisor
   Nodes servers_;
   Nodes workers_;
   uint64_t incarnation_ = 1;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "control/control_client.h"
+#include "coordinator/membership/node_names.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -91,9 +92,7 @@ void SimulatedNode::End(ProcessExit how) {
   world_.on_exit(*this, how);
 }
 
-std::string SimulatedNode::Name() const {
-  return absl::StrCat(kind_ == SERVER ? "server " : "worker ", node_id_);
-}
+std::string SimulatedNode::Name() const { return name_.empty() ? KindName(kind_) : name_; }
 
 std::optional<SchedulePoint> SimulatedNode::RandomSchedule() {
   const double probability = world_.options.schedule_change_probability;
@@ -141,6 +140,7 @@ void SimulatedNode::Register(bool joined) {
   }
   if (!joined) {
     node_id_ = reply->node_id();
+    name_ = reply->name();
     job_ = reply->job();
     config_ = reply->config();
     world_.Say(absl::StrCat(Name(), " joins"));

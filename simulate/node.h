@@ -104,6 +104,7 @@ class SimulatedNode {
   SimulatedWorld& world_;
   const NodeKind kind_;
   uint32_t node_id_ = 0;
+  std::string name_;  // empty: not joined
   uint64_t job_ = 0;
   JobConfig config_;
   BlockTable blocks_;

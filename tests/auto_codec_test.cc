@@ -52,9 +52,9 @@ TEST_F(AutoCodecTest, OverASlowLinkFewBytesAreChosenAndLearnedFrom) {
   Train("auto", Auto(link));
   ASSERT_FALSE(HasFailure());
   const std::string metrics = Metrics("auto");
-  EXPECT_THAT(metrics, ContainsRegex("worker [0-9]+ pushes to servers? [0-9, ]+ as "
+  EXPECT_THAT(metrics, ContainsRegex("worker-[0-9]+ pushes to server-[-server0-9, ]+ as "
                                      "(top_k_int8|one_bit|int8) \\([0-9.]+ Mbit/s\\)"));
-  EXPECT_THAT(metrics, ContainsRegex("pulls from servers? [0-9, ]+ as int8"));
+  EXPECT_THAT(metrics, ContainsRegex("pulls from server-[-server0-9, ]+ as int8"));
   const Losses fp32 = LossesOf("fp32"), chosen = LossesOf("auto");
   const double loss = chosen.validation.at(300);
   EXPECT_TRUE(std::isfinite(loss));

@@ -141,7 +141,7 @@ TEST_F(CApiTest, AProgramWithOtherBlocksIsRefusedAndTheJobGoesOn) {
   Process& first = StartExample();
   ASSERT_TRUE(first.WaitUntil(
       [&] {
-        return absl::StrContains(Run({"status", Path("run")}).out(), "worker ");
+        return absl::StrContains(Run({"status", Path("run")}).out(), "worker-");
       },
       After(kPatience)));
   Process& other = StartExample({"33"});
@@ -165,7 +165,7 @@ TEST_F(CApiTest, ATooSmallModelForTheLanesIsRefused) {
   ExpectOneLine(program, "makes 3 lanes");
   // A server that joins later would not find the coordinator.
   const auto joined = [&] {
-    return absl::StrContains(Run({"status", Path("run")}).out(), "server ");
+    return absl::StrContains(Run({"status", Path("run")}).out(), "server-");
   };
   ASSERT_TRUE(coordinator().WaitUntil(joined, After(kPatience)));
   coordinator().Signal(SIGINT);
@@ -207,7 +207,7 @@ TEST_F(CApiTest, ProgramsFollowATunedScheduleAndReportWhatItCosts) {
   const std::string metrics = ReadText(Path("run/metrics.jsonl"));
   EXPECT_THAT(metrics, HasSubstr(R"("communication_seconds":)"));
   EXPECT_THAT(metrics, Not(HasSubstr(R"("communication_seconds":0.0,)")));
-  EXPECT_THAT(status, ContainsRegex("worker [^\n]*, peak in flight [^\n]*B"));
+  EXPECT_THAT(status, ContainsRegex("worker-[^\n]*, peak in flight [^\n]*B"));
 }
 
 TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {

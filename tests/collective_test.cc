@@ -204,7 +204,7 @@ TEST_P(CollectiveProcesses, AKilledRankIsNamedByAllOthers) {
       if (rank == kKilled) continue;
       const auto error = processes.Hear(rank, kPatience);
       ASSERT_TRUE(error.ok()) << error.status();
-      EXPECT_THAT(*error, HasSubstr("rank 1 (worker 2) ")) << "rank " << rank;
+      EXPECT_THAT(*error, HasSubstr("rank 1 (node 2) ")) << "rank " << rank;
     }
   }
 }

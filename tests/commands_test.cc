@@ -156,7 +156,7 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
                     HasSubstr("virtual workers 0,"), HasSubstr("virtual workers 1,"),
                     HasSubstr("memory "), Not(HasSubstr("dropped"))));
   for (const Process* node : nodes_) {
-    EXPECT_THAT(by_run, HasSubstr(absl::StrCat("(pid ", node->pid(), ")")));
+    EXPECT_THAT(by_run, HasSubstr(absl::StrCat("(pid ", node->pid(), ",")));
   }
   EXPECT_THAT(Output({"status", "--coordinator", address()}),
               StartsWith("job tiny: running, step "));

@@ -4,6 +4,7 @@
 // whose workers sleep: a busy machine then slows down the whole job, not a single worker.
 
 #include <cstdio>
+#include <map>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -95,14 +96,18 @@ class ExplainTest : public TugTest {
     EXPECT_GT(drawn, 11u);
   }
 
-  // The worker that runs a virtual worker: "worker 4".
+  // The worker that runs a virtual worker: "worker-1".
   std::string CarrierOf(const std::string& run, uint32_t virtual_worker) const {
     const Json trace = TraceOf(run);
+    std::map<uint32_t, std::string> names;  // by process id of the trace
     for (const Json& event : trace["traceEvents"]) {
-      if (event["ph"] != "X" || event["cat"] != "backward") continue;
-      if (event["args"]["virtual_worker"] == virtual_worker) {
-        return absl::StrCat("worker ", event["pid"].get<uint32_t>());
+      const auto pid = event["pid"].get<uint32_t>();
+      if (event["name"] == "process_name") {
+        const auto name = event["args"]["name"].get<std::string>();
+        names[pid] = name.substr(0, name.find(' '));
       }
+      if (event["ph"] != "X" || event["cat"] != "backward") continue;
+      if (event["args"]["virtual_worker"] == virtual_worker) return names[pid];
     }
     return "nobody";
   }

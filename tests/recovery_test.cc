@@ -114,7 +114,7 @@ TEST_F(RecoveryTest, AServerThatLeavesAJobThatWaitsForItIsReplaced) {
     for (const pid_t pid : Pids("server")) {
       if (pid == servers[0] || pid == servers[1]) continue;
       const std::string status = Run({"status", Path("run")}).out();
-      if (absl::StrContains(status, absl::StrCat("pid ", pid, ")"))) return pid;
+      if (absl::StrContains(status, absl::StrCat("(pid ", pid, ","))) return pid;
     }
     return 0;
   };
@@ -138,7 +138,8 @@ TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
     ASSERT_NO_FATAL_FAILURE(KillOne(train, "worker", on_loss, FiveStepsMore(train, on_loss)));
     ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
     EXPECT_THAT(train.err(), AllOf(HasSubstr("was lost: its connection was closed"),
-                                   HasSubstr("starting a replacement")));
+                                   HasSubstr("starting a replacement"),
+                                   HasSubstr(" (second life) has joined: ")));
     ExpectSameState(expected, StateOf(on_loss));
     EXPECT_EQ(StepLines(on_loss, "\"timeline\":1"), 300u) << "it never went back";
   }

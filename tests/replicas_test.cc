@@ -136,7 +136,7 @@ TEST_F(ReplicasTest, AServerJoinsAndAnotherIsDrainedWhileTrainingGoesOn) {
   };
   const auto node = std::find_if(status->nodes().begin(), status->nodes().end(), is_first);
   ASSERT_NE(node, status->nodes().end());
-  const Process& drain = Run({"drain", absl::StrCat(node->node_id()), "--coordinator", address()});
+  const Process& drain = Run({"drain", node->name(), "--coordinator", address()});
   ASSERT_EQ(drain.exit_code(), 0) << drain.err();
   ASSERT_TRUE(first.WaitForEnd(After(kPatience))) << coordinator().err();
   EXPECT_EQ(first.exit_code(), 0) << first.err();

@@ -76,7 +76,7 @@ TEST_F(StopTest, AnInterruptBeforeAllNodesAreThereEndsTheJob) {
   StartServers(1);
   ASSERT_TRUE(coordinator().WaitUntil(
       [&] {
-        return Run({"status", Path("run")}).out().find("server ") != std::string::npos;
+        return Run({"status", Path("run")}).out().find("server-") != std::string::npos;
       },
       After(kPatience)));
   coordinator().Signal(SIGINT);

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,7 +81,7 @@ class TraceTest : public TugTest {
       SCOPED_TRACE(name);
       if (name == "critical path") {
         EXPECT_THAT(kinds[pid], ElementsAre("critical"));
-      } else if (name.rfind("worker ", 0) == 0) {
+      } else if (name.rfind("worker-", 0) == 0) {
         ++workers;
         EXPECT_THAT(kinds[pid], IsSupersetOf({"step", "forward", "backward", "evaluate", "wait",
                                               "queue", "encode", "push", "pull", "decode"}));
@@ -132,22 +133,28 @@ class TraceTest : public TugTest {
   // most the clock error.
   static void ExpectSumsWithinPushes(const Json& trace) {
     const double error = ClockErrorOf(trace);
-    using Key = std::vector<int64_t>;  // worker, first segment, step, virtual worker
-    std::map<std::pair<std::string, Key>, Span> pushes;
+    using Key = std::vector<int64_t>;  // first segment, step, virtual worker
+    std::map<std::tuple<std::string, std::string, Key>, Span> pushes;  // by worker and block
     int compared = 0;
-    const auto key = [](const Json& event, const Json& worker) {
+    std::map<uint32_t, std::string> workers;  // by process id of the trace
+    for (const Json& event : trace["traceEvents"]) {
+      if (event["name"] != "process_name") continue;
+      const auto name = event["args"]["name"].get<std::string>();
+      workers[event["pid"].get<uint32_t>()] = name.substr(0, name.find(' '));
+    }
+    const auto key = [](const Json& event, const std::string& worker) {
       const Json& args = event["args"];
       const auto name = event["name"].get<std::string>();
-      return std::pair(name.substr(name.find(' ')),
-                       Key{worker.get<int64_t>(), args["first_segment"].get<int64_t>(),
-                           args["step"].get<int64_t>(), args["virtual_worker"].get<int64_t>()});
+      return std::tuple(worker, name.substr(name.find(' ')),
+                        Key{args["first_segment"].get<int64_t>(), args["step"].get<int64_t>(),
+                            args["virtual_worker"].get<int64_t>()});
     };
     for (const bool sums : {false, true}) {
       for (const Json& event : trace["traceEvents"]) {
         if (event["ph"] != "X" || event["cat"] != (sums ? "sum" : "push")) continue;
         const double begin = event["ts"], end = begin + event["dur"].get<double>();
         if (!sums) {
-          pushes[key(event, event["pid"])] = {"push", begin, end};
+          pushes[key(event, workers[event["pid"].get<uint32_t>()])] = {"push", begin, end};
         } else if (const auto push = pushes.find(key(event, event["args"]["worker"]));
                    push != pushes.end()) {
           EXPECT_GE(begin, push->second.begin - error);
@@ -160,19 +167,19 @@ class TraceTest : public TugTest {
   }
 
   static void ExpectFiguresAddUp(const Json& trace, int first, int last) {
-    std::map<uint32_t, std::set<int>> steps;
+    std::map<std::string, std::set<int>> steps;
     // Summed over the steps: a step of less than a millisecond whose weights came early can end
     // before the exchange's thread handles its pushes.
-    std::map<uint32_t, double> communication;
+    std::map<std::string, double> communication;
     for (const Json& step : trace["steps"]) {
-      steps[step["node"].get<uint32_t>()].insert(step["step"].get<int>());
+      steps[step["node"].get<std::string>()].insert(step["step"].get<int>());
       const double seconds = step["seconds"], compute = step["compute_seconds"];
       const double exposed = step["exposed_seconds"];
       EXPECT_GT(compute, 0);
       EXPECT_GE(exposed, 0);
       EXPECT_LE(compute + exposed, seconds + 1e-6);
       EXPECT_LE(step["communication_seconds"].get<double>(), seconds + 1e-6);
-      communication[step["node"].get<uint32_t>()] += step["communication_seconds"].get<double>();
+      communication[step["node"].get<std::string>()] += step["communication_seconds"].get<double>();
       EXPECT_GE(step["overlap"].get<double>(), 0);
       EXPECT_LE(step["overlap"].get<double>(), 1);
       EXPECT_GT(step["pushed_bytes"].get<uint64_t>(), 0u);

@@ -6,7 +6,7 @@
 namespace tug {
 
 std::string PeerName(PeerId peer) {
-  if ((peer & kWorkerBit) != 0) return absl::StrCat("worker ", peer & ~kWorkerBit);
+  if ((peer & kWorkerBit) != 0) return absl::StrCat("node ", peer & ~kWorkerBit);
   if (peer == 0) return "peer 0";
   return absl::StrCat("lane ", peer - 1);
 }

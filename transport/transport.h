@@ -39,7 +39,7 @@ inline constexpr PeerId LanePeer(uint32_t lane) { return lane + 1; }
 inline constexpr PeerId WorkerPeer(uint32_t node_id) { return kWorkerBit | node_id; }
 inline constexpr bool IsWorker(PeerId peer) { return (peer & kWorkerBit) != 0; }
 
-// For user-facing messages: "lane 3", "worker 7".
+// For logs, where names of processes are unknown: "lane 3", "node 7".
 std::string PeerName(PeerId peer);
 
 inline constexpr size_t kPayloadAlignment = 8;  // bytes; FP64 sums are the widest elements

@@ -178,7 +178,7 @@ TEST(ZmqTransport, SendToAStrangerIsNotFound) {
   for (End* end : {&lane, &worker}) {
     const absl::Status status = end->transport->Send(To(WorkerPeer(9), 0));
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("worker 9 is not reachable"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("node 9 is not reachable"));
     EXPECT_EQ(end->transport->counters().sent_messages, 0u);
   }
 }

@@ -20,6 +20,7 @@
 #include "metrics/metrics_endpoint.h"
 #include "metrics/step_totals.h"
 #include "metrics/worker_metrics.h"
+#include "proto/process_name.h"
 #include "worker/training.h"
 
 namespace tug {
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& r
   ASSIGN_OR_RETURN(
       std::unique_ptr<HttpServer> endpoint,
       OpenMetrics(host, static_cast<uint16_t>(config.watch().metrics_port()),
-                  {config.name(), "worker", registered.node_id()},
+                  {config.name(), kWorkerRole, registered.name()},
                   [&](MetricsText& text) { text.Add(WorkerMetrics(), watched.figures()); }));
   endpoint->Start();
   return endpoint;
@@ -90,12 +91,13 @@ absl::Status RunWorker(const WorkerOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t fingerprint, FingerprintOf(options));
   request.set_job_fingerprint(fingerprint);
   request.set_workers_started(options.workers_started);
+  if (options.index.has_value()) request.set_index(*options.index);
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   ASSIGN_OR_RETURN(const std::optional<RegisterReply> joined, JoinJob(*client, request));
   if (!joined.has_value()) return absl::OkStatus();
   const RegisterReply& registered = *joined;
-  SetLogProcess("worker", registered.node_id());
+  SetLogProcess(registered.name());
   ArmLeaveSignal(options.leave, registered.config());
 
   Watched watched;

@@ -3,6 +3,7 @@
 #define TUG_WORKER_DAEMON_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct WorkerOptions {
   // Number of workers that the launcher started; it is an error if the job has another number. 0:
   // unknown.
   uint32_t workers_started = 0;
+  std::optional<uint32_t> index;  // wished, in the process's name; none: any
   // Armed once the job is known; outlives the call. Null: signals end the process.
   LeaveSignal* leave = nullptr;
   // Numeric address to serve metrics on, if the job enables them: this host's address as the

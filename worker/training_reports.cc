@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "blocks/view_lanes.h"
 #include "exchange/chosen_text.h"
 #include "worker/training.h"
 
@@ -100,14 +101,15 @@ WorkerFigures Training::figures() const {
 
 void Training::ReportChoices() {
   const LinkChoices choices = exchange_->choices();
-  const std::string now = DescribeChoices(choices, /*rates=*/false);
+  const std::map<uint32_t, std::string> servers = ServerNames(*view_);
+  const std::string now = DescribeChoices(choices, servers, /*rates=*/false);
   if (!now.empty() && now != told_choices_ && choices_told_ < kMaxChoiceNotices) {
     told_choices_ = now;
     ++choices_told_;
     Notice& notice = notices_.emplace_back();
     notice.set_key(absl::StrCat("choices/", registered_.node_id(), "/", choices_told_));
-    notice.set_text(absl::StrCat("worker ", registered_.node_id(), " ",
-                                 DescribeChoices(choices, /*rates=*/true)));
+    notice.set_text(
+        absl::StrCat(registered_.name(), " ", DescribeChoices(choices, servers, /*rates=*/true)));
   }
 }
 

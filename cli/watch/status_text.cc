@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/observe/progress_line.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -36,9 +37,10 @@ std::string NodeText(const NodeStatus& node) {
           : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
   const NodeCounters& counters = node.counters();
   std::string text =
-      absl::StrFormat("  %s %d on %s (pid %d), last heartbeat %.1f s ago, %s, memory %s",
-                      node.kind() == SERVER ? "server" : "worker", node.node_id(), node.host(),
-                      node.pid(), node.seconds_since_heartbeat(), carries,
+      absl::StrFormat("  %s on %s (pid %d, node %d%s), last heartbeat %.1f s ago, %s, memory %s",
+                      node.name(), node.host(), node.pid(), node.node_id(),
+                      node.life() > 1 ? absl::StrCat(", ", LifeText(node.life())) : "",
+                      node.seconds_since_heartbeat(), carries,
                       ByteText(static_cast<double>(counters.peak_memory_bytes())));
   if (counters.most_outstanding_bytes() > 0) {
     absl::StrAppend(&text, ", peak in flight ",

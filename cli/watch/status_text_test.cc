@@ -14,6 +14,8 @@ using ::testing::Not;
 NodeStatus Server() {
   NodeStatus node;
   node.set_node_id(2);
+  node.set_name("server-1");
+  node.set_life(1);
   node.set_kind(SERVER);
   node.set_host("host");
   node.set_pid(7);
@@ -24,7 +26,9 @@ NodeStatus Server() {
 TEST(NodeText, SaysWhatAServerHolds) {
   NodeStatus node = Server();
   node.set_segments(12);
-  EXPECT_THAT(NodeText(node), HasSubstr("server 2 on host (pid 7)"));
+  EXPECT_THAT(NodeText(node), HasSubstr("server-1 on host (pid 7, node 2), last heartbeat"));
+  node.set_life(2);
+  EXPECT_THAT(NodeText(node), HasSubstr("server-1 on host (pid 7, node 2, second life), last"));
   EXPECT_THAT(NodeText(node), HasSubstr("lanes tcp://h:1, 12 segments, memory"));
   node.set_copies(1);
   EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 1 replica, memory"));

@@ -36,7 +36,7 @@ constexpr absl::Duration kSilence = absl::Seconds(10);
 // The parts of a status that change only when the job progresses; excludes waiting times.
 std::string Gist(const StatusReply& status) {
   std::vector<std::string> nodes;
-  for (const NodeStatus& node : status.nodes()) nodes.push_back(NodeName(node));
+  for (const NodeStatus& node : status.nodes()) nodes.push_back(node.name());
   return absl::StrCat(status.phase(), " ", status.step(), " ", status.last_checkpoint(), " ",
                       status.failure(), " ", absl::StrJoin(nodes, ","));
 }

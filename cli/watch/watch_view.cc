@@ -90,7 +90,7 @@ struct Column {
 };
 
 constexpr Column kColumns[] = {{"NODE"},
-                               {"HOST", false, 110},
+                               {"HOST, PID", false, 110},
                                {"STEP", true},
                                {"TIME: COMPUTE | WAIT", false, 64},
                                {"SENDS", true, 84},
@@ -102,8 +102,8 @@ constexpr size_t kColumnCount = std::size(kColumns);
 std::vector<std::string> Row(const NodeStatus& node, const StatusReply& status) {
   const bool worker = node.kind() == WORKER;
   std::vector<std::string> row(kColumnCount);
-  row[0] = NodeName(node);
-  row[1] = node.host();
+  row[0] = node.name();
+  row[1] = absl::StrCat(node.host(), ", ", node.pid());
   if (worker) row[2] = WithThousands(node.clock() + 1);
   if (node.step_seconds() > 0) {
     row[3] = absl::StrFormat("%.0f ms: %.0f | %.0f", node.step_seconds() * 1e3,

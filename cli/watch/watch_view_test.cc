@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -29,8 +30,10 @@ StatusReply Job(int workers) {
   for (int w = 0; w < workers; ++w) {
     NodeStatus& node = *status.add_nodes();
     node.set_node_id(static_cast<uint32_t>(w) + 1);
+    node.set_name(ProcessName(kWorkerRole, static_cast<uint32_t>(w)));
     node.set_kind(WORKER);
     node.set_host("host-a");
+    node.set_pid(17);
     node.add_virtual_workers(static_cast<uint32_t>(w));
     node.set_clock(339);
     node.set_step_seconds(0.4);
@@ -55,7 +58,7 @@ TEST(WatchLines, TellTheJobAndARowForEachNode) {
   EXPECT_THAT(text, HasSubstr("shakespeare: running, step 340 of 2,000  [####...."));
   EXPECT_THAT(text, HasSubstr("0:48 left\nloss 2.1131  31,402 tokens/s  checkpoint of step 300\n"));
   EXPECT_THAT(text, HasSubstr("no node is slow\nNODE "));
-  EXPECT_THAT(text, HasSubstr("worker 1  host-a   340  400 ms: 300 | 100"));
+  EXPECT_THAT(text, HasSubstr("worker-0  host-a, 17   340  400 ms: 300 | 100"));
   EXPECT_THAT(text,
               AllOf(HasSubstr("12.0 MB/s"), HasSubstr("104.0 MB"), HasSubstr("computing h.1")));
 }
@@ -64,7 +67,7 @@ TEST(WatchLines, SayOnTopWhoIsLate) {
   StatusReply status = Job(3);
   status.mutable_nodes(2)->set_step_seconds(0.9);
   const std::vector<WatchLine> lines = WatchLines(status, {}, {});
-  EXPECT_THAT(lines[2].text, HasSubstr("worker 3 is slow: 800 ms per step without waiting"));
+  EXPECT_THAT(lines[2].text, HasSubstr("worker-2 is slow: 800 ms per step without waiting"));
   EXPECT_EQ(lines[2].tone, WatchLine::Tone::kLate);
 }
 

@@ -73,7 +73,8 @@ std::string JobCheckpoints::AddParts(const Member& member, const HeartbeatReques
       AddWhole(collector_->Add(part));
       continue;
     }
-    std::string fatal = OnFailed(part.version(), absl::StrCat(member.Name(), ": ", part.error()));
+    std::string fatal =
+        OnFailed(part.version(), absl::StrCat(member.NameAndPlace(), ": ", part.error()));
     if (!fatal.empty() || stage_.ended()) return fatal;
   }
   Release();

@@ -34,7 +34,7 @@ void JobTracing::End() {
   JobTrace trace;
   trace.range = traced_;
   for (const auto& [id, member] : membership_.members()) {
-    if (!member.trace_sent || member.trace_refused) trace.silent.push_back(member.Name());
+    if (!member.trace_sent || member.trace_refused) trace.silent.push_back(member.NameAndPlace());
   }
   for (const BlockSpec& block : blocks_.layout().blocks.blocks()) {
     trace.block_names.push_back(block.name());
@@ -45,6 +45,7 @@ void JobTracing::End() {
     node.node_id = id;
     node.kind = member->kind;
     node.name = member->Name();
+    node.place = member->Place();
     trace.nodes.push_back(std::move(node));
   }
   actions_.Add(TraceCompleted{std::move(trace)});

@@ -15,11 +15,15 @@
 namespace tug {
 namespace {
 
-// "server 3 serves", "servers 3 and 4 serve"
-std::string Serve(const std::vector<uint32_t>& servers) {
-  if (servers.size() == 1) return absl::StrCat("server ", servers[0], " serves");
-  const std::vector<uint32_t> first(servers.begin(), servers.end() - 1);
-  return absl::StrCat("servers ", absl::StrJoin(first, ", "), " and ", servers.back(), " serve");
+// "server-1 serves", "server-1, server-2 and server-3 serve"
+std::string Serve(const std::vector<uint32_t>& servers, const Membership& membership) {
+  std::vector<std::string> names;
+  names.reserve(servers.size());
+  for (const uint32_t id : servers) names.push_back(membership.members().at(id).Name());
+  if (names.size() == 1) return absl::StrCat(names[0], " serves");
+  const std::string last = names.back();
+  names.pop_back();
+  return absl::StrCat(absl::StrJoin(names, ", "), " and ", last, " serve");
 }
 
 }  // namespace
@@ -86,6 +90,7 @@ void JobViews::FillPlacement(View& view) const {
     lane->set_server_node_id(id.server);
     lane->set_index_on_server(id.index);
     lane->set_host_id(server.host_id);
+    lane->set_server(server.Name());
   }
   const std::vector<uint32_t> owners = holders_->Owners();
   view.mutable_lane_of_segment()->Assign(owners.begin(), owners.end());
@@ -101,6 +106,7 @@ void JobViews::SetPlaces(const std::vector<uint64_t>& start_clocks) {
     WorkerAssignment place;
     place.set_node_id(worker->id);
     place.set_host_id(worker->host_id);
+    place.set_name(worker->Name());
     for (uint32_t v = 0; v < start_clocks.size(); ++v) {
       if (places_.owners()[v] != worker->id) continue;
       place.add_virtual_workers(v);
@@ -180,7 +186,7 @@ void JobViews::GivePlaces() {
       ++placed;
       actions_.AddNotice(
           absl::StrCat("place ", server.id),
-          absl::StrCat(server.Name(), spares ? " fills a free server slot" : " has joined",
+          absl::StrCat(server.NameAndPlace(), spares ? " fills a free server slot" : " has joined",
                        ", and receives its share of the segments"));
     });
   }
@@ -243,13 +249,13 @@ bool JobViews::OutlivesServer(const Member& server, const std::string& lost) {
   if (removal.orphans > 0) {
     if (copied) {
       actions_.AddNotice(absl::StrCat(key, " alone"),
-                         absl::StrCat(server.Name(), " had the only complete copy of ",
+                         absl::StrCat(server.NameAndPlace(), " had the only complete copy of ",
                                       SegmentsText(removal.orphans)));
     }
     return false;
   }
   if (removal.owned > 0) {
-    actions_.AddNotice(key, absl::StrCat(lost, "; ", Serve(removal.successors),
+    actions_.AddNotice(key, absl::StrCat(lost, "; ", Serve(removal.successors, membership_),
                                          removal.owned == 1 ? " the replica" : " the replicas",
                                          " of its ", SegmentsText(removal.owned)));
   } else {

@@ -18,7 +18,7 @@ TEST(WaitWatch, CountsFromTheBeginningOfAWaitOfOneKind) {
   wait.See(WaitReason{Kind::kMembers, "1 server to join", ""}, 0, 0, At(5));
   EXPECT_EQ(wait.reason()->what, "1 server to join");
   EXPECT_EQ(wait.since(), At(1));
-  wait.See(WaitReason{Kind::kReady, "server 1", ""}, 0, 0, At(6));
+  wait.See(WaitReason{Kind::kReady, "server-0", ""}, 0, 0, At(6));
   EXPECT_EQ(wait.since(), At(6));
   wait.See(std::nullopt, 0, 0, At(7));
   EXPECT_FALSE(wait.reason().has_value());

@@ -76,7 +76,7 @@ absl::Status LeavingNodes::MayBeDrained(const Member& member) const {
   }
   if (may.ok()) return may;
   return absl::FailedPreconditionError(
-      absl::StrCat(member.Name(), " cannot leave: ", may.message()));
+      absl::StrCat(member.NameAndPlace(), " cannot leave: ", may.message()));
 }
 
 DrainReply LeavingNodes::Drain(Member& member) {
@@ -90,7 +90,7 @@ DrainReply LeavingNodes::Drain(Member& member) {
     hands_over = " hands over its work and";
   }
   DrainReply reply;
-  reply.set_message(absl::StrCat(member.Name(), hands_over, " leaves"));
+  reply.set_message(absl::StrCat(member.NameAndPlace(), hands_over, " leaves"));
   return reply;
 }
 
@@ -101,7 +101,7 @@ void LeavingNodes::Begin(Member& member) {
     if (other->id != member.id && !other->leaving) member.unheard.insert(other->id);
   }
   actions_.AddNotice(absl::StrCat("leaving ", member.id),
-                     absl::StrCat(member.Name(), " is draining"));
+                     absl::StrCat(member.NameAndPlace(), " is draining"));
 }
 
 void LeavingNodes::Absorb(Member& member, const HeartbeatRequest& request) {
@@ -109,7 +109,7 @@ void LeavingNodes::Absorb(Member& member, const HeartbeatRequest& request) {
   const absl::Status may = MayLeave(member);
   if (may.ok()) return Begin(member);
   actions_.AddNotice(StaysKey(member),
-                     absl::StrCat(member.Name(), " cannot leave: ", may.message()));
+                     absl::StrCat(member.NameAndPlace(), " cannot leave: ", may.message()));
 }
 
 bool LeavingNodes::Wants(const Member& member, const HeartbeatRequest& request) const {
@@ -174,7 +174,7 @@ void LeavingNodes::AddTo(const Member& member, HeartbeatReply& reply) const {
 
 void LeavingNodes::OnLeft(const Member& member) {
   actions_.AddNotice(absl::StrCat("left ", member.id),
-                     absl::StrCat(member.Name(), " has left",
+                     absl::StrCat(member.NameAndPlace(), " has left",
                                   member.missed ? "; the job waits for a replacement" : ""));
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "coordinator/membership/shown_text.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -22,11 +23,11 @@ bool IsLaneEndpoint(const std::string& text) {
 
 }  // namespace
 
-std::string KindName(NodeKind kind) { return kind == SERVER ? "server" : "worker"; }
+std::string Member::Name() const { return ProcessName(KindName(kind), name.index); }
 
-std::string Member::Name() const {
-  return absl::StrCat(KindName(kind), " ", id, " (", host, ", pid ", pid, ")");
-}
+std::string Member::Place() const { return absl::StrCat(host, ", pid ", pid); }
+
+std::string Member::NameAndPlace() const { return absl::StrCat(Name(), " (", Place(), ")"); }
 
 void Member::Watch(const HeartbeatRequest& request, absl::Time now) {
   if (request.has_activity()) activity = request.activity();
@@ -65,6 +66,8 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   member.spare = request.kind() == SERVER && request.spare();
   member.last_heard = now;
   RETURN_IF_ERROR(SetLanes(member, request));
+  member.name = names_.Give(request.kind(),
+                            request.has_index() ? std::optional(request.index()) : std::nullopt);
   members_[next_id_] = member;
   return next_id_++;
 }
@@ -180,6 +183,7 @@ std::vector<uint32_t> Membership::ServersAgain() const {
 }
 
 void Membership::Remove(uint32_t id) {
+  if (const Member* const member = Find(id)) names_.Release(member->kind, member->name.index);
   members_.erase(id);
   OnHeard(id);
 }
@@ -197,6 +201,12 @@ Member* Membership::Find(uint32_t id) { return const_cast<Member*>(std::as_const
 
 const Member* Membership::Find(uint32_t id) const {
   const auto found = members_.find(id);
+  return found == members_.end() ? nullptr : &found->second;
+}
+
+Member* Membership::FindNamed(absl::string_view name) {
+  const auto found = std::ranges::find_if(
+      members_, [name](const auto& entry) { return entry.second.Name() == name; });
   return found == members_.end() ? nullptr : &found->second;
 }
 

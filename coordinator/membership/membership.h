@@ -12,7 +12,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "coordinator/membership/node_names.h"
 #include "coordinator/membership/waiting_nodes.h"
 #include "proto/control.pb.h"
 
@@ -22,6 +24,7 @@ namespace tug {
 struct Member {
   uint32_t id = 0;
   NodeKind kind = NODE_KIND_UNKNOWN;
+  NodeName name;
   std::string host;
   uint64_t host_id = 0;  // RegisterRequest.host_id
   uint32_t pid = 0;
@@ -67,16 +70,20 @@ struct Member {
   uint32_t left_in_view = 0;         // first view without it
   std::optional<uint64_t> reported;  // workers: latest clock of its step reports
 
-  // "server 2 (host, pid 123)"
+  // "server-1"
   std::string Name() const;
+  // "host, pid 123"
+  std::string Place() const;
+  // "server-1 (host, pid 123)"
+  std::string NameAndPlace() const;
   // Reads the display-only fields of a heartbeat.
   void Watch(const HeartbeatRequest& request, absl::Time now);
 };
 
 // Members of a job. Until Close, servers and workers join up to the configured numbers; a node that
-// is lost or leaves frees its slot. Spare servers join in addition, and further servers after
-// OpenToServers. A node that finds the job full may wait for a while: the node it replaces may not
-// have been declared lost yet. Not thread-safe.
+// is lost or leaves frees its slot and its name. Spare servers join in addition, and further
+// servers after OpenToServers. A node that finds the job full may wait for a while: the node it
+// replaces may not have been declared lost yet. Not thread-safe.
 class Membership {
  public:
   static constexpr size_t kMaxServers = 512;  // including spares
@@ -137,6 +144,8 @@ class Membership {
   // nullptr: not a member.
   Member* Find(uint32_t id);
   const Member* Find(uint32_t id) const;
+  // By name, "worker-0"; nullptr: no member has it.
+  Member* FindNamed(absl::string_view name);
   void ForEach(absl::FunctionRef<void(Member&)> change);
   void Remove(uint32_t id);
   // Records a heartbeat of this member: leaving nodes no longer wait for it (Member::unheard).
@@ -171,11 +180,9 @@ class Membership {
   bool open_to_servers_ = false;
   WaitingNodes waiting_;
   uint32_t next_id_ = 1;
+  NodeNames names_;
   std::map<uint32_t, Member> members_;
 };
-
-// "server" or "worker".
-std::string KindName(NodeKind kind);
 
 }  // namespace tug
 

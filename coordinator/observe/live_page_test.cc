@@ -33,10 +33,12 @@ StatusReply Job() {
   status.set_loss(std::numeric_limits<double>::quiet_NaN());
   NodeStatus& server = *status.add_nodes();
   server.set_node_id(1);
+  server.set_name("server-0");
   server.set_kind(SERVER);
   server.set_host("host\xff");
   NodeStatus& worker = *status.add_nodes();
   worker.set_node_id(2);
+  worker.set_name("worker-0");
   worker.set_kind(WORKER);
   worker.add_virtual_workers(0);
   worker.set_clock(3);
@@ -51,7 +53,7 @@ TEST(StatusJson, HasTheJobAndItsNodes) {
   EXPECT_EQ(status["ended"], false);
   EXPECT_TRUE(status["loss"].is_null()) << "it is not finite";
   ASSERT_EQ(status["nodes"].size(), 2u);
-  EXPECT_EQ(status["nodes"][0]["name"], "server 1");
+  EXPECT_EQ(status["nodes"][0]["name"], "server-0");
   EXPECT_EQ(status["nodes"][0]["host"], "host\xef\xbf\xbd") << "what is no UTF-8 is replaced";
   EXPECT_TRUE(status["nodes"][0]["step"].is_null());
   EXPECT_EQ(status["nodes"][1]["step"], 4);

@@ -224,7 +224,7 @@ void MetricsLog::Nodes(const StatusReply& status) {
     const NodeCounters& counters = node.counters();
     Json json = {{"kind", "node"},
                  {"timeline", timeline_},
-                 {"node", node.node_id()},
+                 {"node", node.name()},
                  {"role", node.kind() == SERVER ? "server" : "worker"},
                  {"socket_bytes", counters.socket_bytes()}};
     const std::pair<const char*, uint64_t> held[] = {

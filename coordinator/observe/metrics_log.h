@@ -37,7 +37,7 @@ namespace tug {
 //              seconds, the largest first (blame.h)
 //  worker      before the end, for each virtual worker: virtual_worker, steps, skipped (of steps),
 //              seconds, compute_seconds, wait_seconds, straggle_seconds
-//  node        before the end, for each current node: node, role ("server", "worker"),
+//  node        before the end, for each current node: node (name), role ("server", "worker"),
 //              socket_bytes, and peak memory held for training: weight_bytes, gradient_bytes,
 //              optimizer_bytes, sum_bytes, cached_bytes, predicted_held_bytes (NodeCounters), those
 //              that are not 0

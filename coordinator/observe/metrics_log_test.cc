@@ -191,7 +191,7 @@ TEST(MetricsLog, SaysWhatEachNodeHeldForTraining) {
   StatusReply status;
   NodeStatus& server = *status.add_nodes();
   server.set_kind(SERVER);
-  server.set_node_id(1);
+  server.set_name("server-0");
   server.mutable_counters()->set_socket_bytes(500);
   server.mutable_counters()->set_weight_bytes(80);
   server.mutable_counters()->set_optimizer_bytes(70);
@@ -200,7 +200,7 @@ TEST(MetricsLog, SaysWhatEachNodeHeldForTraining) {
   server.mutable_counters()->set_predicted_held_bytes(215);
   NodeStatus& worker = *status.add_nodes();
   worker.set_kind(WORKER);
-  worker.set_node_id(2);
+  worker.set_name("worker-0");
   worker.mutable_counters()->set_gradient_bytes(40);
   const std::string path = Fresh("nodes.jsonl");
   auto log = MetricsLog::Open(path, 1);
@@ -212,11 +212,12 @@ TEST(MetricsLog, SaysWhatEachNodeHeldForTraining) {
   std::getline(file, line);
   EXPECT_EQ(
       line,
-      R"({"kind":"node","timeline":1,"node":1,"role":"server","socket_bytes":500,)"
+      R"({"kind":"node","timeline":1,"node":"server-0","role":"server","socket_bytes":500,)"
       R"("weight_bytes":80,"optimizer_bytes":70,"sum_bytes":60,"cached_bytes":50,"predicted_held_bytes":215})");
   std::getline(file, line);
-  EXPECT_EQ(line, R"({"kind":"node","timeline":1,"node":2,"role":"worker","socket_bytes":0,)"
-                  R"("gradient_bytes":40})");
+  EXPECT_EQ(line,
+            R"({"kind":"node","timeline":1,"node":"worker-0","role":"worker","socket_bytes":0,)"
+            R"("gradient_bytes":40})");
 }
 
 TEST(MetricsLog, ReportsAFullDisk) {

@@ -240,8 +240,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   for (const NodeStatus& node : status.nodes()) {
     const NodeCounters& counters = node.counters();
     if (counters.peak_memory_bytes() == 0) continue;
-    absl::StrAppend(&memory, memory.empty() ? "peak memory: " : ", ", KindName(node.kind()), " ",
-                    node.node_id(), " ",
+    absl::StrAppend(&memory, memory.empty() ? "peak memory: " : ", ", node.name(), " ",
                     ByteText(static_cast<double>(counters.peak_memory_bytes())));
     if (counters.predicted_memory_bytes() != 0) {
       absl::StrAppend(&memory, " (predicted ",

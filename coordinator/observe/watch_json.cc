@@ -22,7 +22,8 @@ Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 Json NodeJson(const NodeStatus& node, const StatusReply& status) {
   Json json;
   json["id"] = node.node_id();
-  json["name"] = NodeName(node);
+  json["name"] = node.name();
+  json["life"] = node.life();
   json["role"] = node.kind() == SERVER ? "server" : "worker";
   json["host"] = node.host();
   json["pid"] = node.pid();

@@ -38,7 +38,7 @@ const NodeStatus* CarrierOf(uint32_t virtual_worker, const StatusReply& status) 
   return nullptr;
 }
 
-// "virtual worker 2 (worker 3)"; if there are many, only their number.
+// "virtual worker 2 (worker-1)"; if there are many, only their number.
 std::string MissingText(const NodeActivity& activity, const StatusReply& status) {
   const int count = activity.late_size();
   if (count > kMaxNamed) return absl::StrCat(count, " virtual workers");
@@ -46,7 +46,7 @@ std::string MissingText(const NodeActivity& activity, const StatusReply& status)
   for (const uint32_t virtual_worker : activity.late()) {
     const NodeStatus* carrier = CarrierOf(virtual_worker, status);
     names.push_back(absl::StrCat(
-        virtual_worker, carrier == nullptr ? "" : absl::StrCat(" (", NodeName(*carrier), ")")));
+        virtual_worker, carrier == nullptr ? "" : absl::StrCat(" (", carrier->name(), ")")));
   }
   return absl::StrCat(count == 1 ? "virtual worker " : "virtual workers ",
                       absl::StrJoin(names, ", "));
@@ -123,17 +123,13 @@ std::string AwaitedText(const NodeStatus& worker, const StatusReply& status, siz
       if (const NodeStatus* carrier = CarrierOf(late, status)) awaited[carrier->node_id()] = true;
     }
     if (!awaited.contains(worker.node_id()) || 2 * awaited.size() > workers) continue;
-    return absl::StrCat(NodeName(node), " has waited", For(activity.seconds()), " for its push of ",
+    return absl::StrCat(node.name(), " has waited", For(activity.seconds()), " for its push of ",
                         BlockName(activity.block(), status));
   }
   return "";
 }
 
 }  // namespace
-
-std::string NodeName(const NodeStatus& node) {
-  return absl::StrCat(node.kind() == SERVER ? "server " : "worker ", node.node_id());
-}
 
 std::string PhaseText(Phase phase) {
   switch (phase) {
@@ -192,7 +188,7 @@ std::vector<std::string> LateTexts(const StatusReply& status) {
   const std::vector<const NodeStatus*> workers = Workers(status);
   for (const NodeStatus& node : status.nodes()) {
     if (node.seconds_since_heartbeat() >= kSilentSeconds) {
-      texts.push_back(absl::StrFormat("%s: no heartbeat for %.1f s", NodeName(node),
+      texts.push_back(absl::StrFormat("%s: no heartbeat for %.1f s", node.name(),
                                       node.seconds_since_heartbeat()));
     }
   }
@@ -202,7 +198,7 @@ std::vector<std::string> LateTexts(const StatusReply& status) {
                                         AwaitedText(*worker, status, workers.size())};
     std::erase(reasons, "");
     if (reasons.empty()) continue;
-    texts.push_back(absl::StrCat(NodeName(*worker), " is slow: ", absl::StrJoin(reasons, "; ")));
+    texts.push_back(absl::StrCat(worker->name(), " is slow: ", absl::StrJoin(reasons, "; ")));
   }
   return texts;
 }

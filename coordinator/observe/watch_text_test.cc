@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/observe/watch_text.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,9 +19,11 @@ StatusReply Job() {
   NodeStatus& server = *status.add_nodes();
   server.set_node_id(1);
   server.set_kind(SERVER);
+  server.set_name("server-0");
   for (uint32_t w = 0; w < 3; ++w) {
     NodeStatus& worker = *status.add_nodes();
     worker.set_node_id(2 + w);
+    worker.set_name(absl::StrCat("worker-", w));
     worker.set_kind(WORKER);
     worker.add_virtual_workers(w);
     worker.set_clock(119);
@@ -66,14 +69,14 @@ TEST(ActivityText, SaysWhoIsMissingOfASum) {
   EXPECT_EQ(TextOf(status, 1), "waiting 0.8 s for h.1: sum");
   NodeActivity& server = At(status, 0, NodeActivity::WAITING_FOR_SUM, 0.7);
   server.add_late(2);
-  EXPECT_EQ(TextOf(status, 1), "waiting 0.8 s for h.1: sum, missing virtual worker 2 (worker 4)");
-  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: virtual worker 2 (worker 4)");
+  EXPECT_EQ(TextOf(status, 1), "waiting 0.8 s for h.1: sum, missing virtual worker 2 (worker-2)");
+  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: virtual worker 2 (worker-2)");
   server.set_block(0);
-  EXPECT_EQ(TextOf(status, 1), "waiting 0.8 s for h.1: sum, missing virtual worker 2 (worker 4)")
+  EXPECT_EQ(TextOf(status, 1), "waiting 0.8 s for h.1: sum, missing virtual worker 2 (worker-2)")
       << "what comes before it is missing too";
   server.set_block(2);
   server.add_late(9);
-  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: virtual workers 2 (worker 4), 9");
+  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: virtual workers 2 (worker-2), 9");
   for (const uint32_t more : {10u, 11u}) server.add_late(more);
   EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: 4 virtual workers");
 }
@@ -93,8 +96,8 @@ TEST(LateTexts, NameWhoIsBehindSlowAndAwaited) {
   At(status, 0, NodeActivity::WAITING_FOR_SUM, 0.8).add_late(2);
   EXPECT_THAT(
       LateTexts(status),
-      ElementsAre("worker 4 is slow: step 118, others at 120; 800 ms per step without waiting, "
-                  "median of the others 400 ms; server 1 has waited 0.8 s for its push of h.1"));
+      ElementsAre("worker-2 is slow: step 118, others at 120; 800 ms per step without waiting, "
+                  "median of the others 400 ms; server-0 has waited 0.8 s for its push of h.1"));
   status.set_phase(DONE);
   EXPECT_THAT(LateTexts(status), IsEmpty());
 }
@@ -110,7 +113,7 @@ TEST(LateTexts, WorkerWithOldHeartbeatIsNotReportedAsBehind) {
   worker.set_seconds_since_heartbeat(0.5);
   EXPECT_THAT(LateTexts(status), IsEmpty());
   worker.set_seconds_since_heartbeat(0.3);
-  EXPECT_THAT(LateTexts(status), ElementsAre("worker 4 is slow: step 111, others at 120"));
+  EXPECT_THAT(LateTexts(status), ElementsAre("worker-2 is slow: step 111, others at 120"));
 }
 
 TEST(LateTexts, WaitingIsNotBeingLate) {
@@ -123,7 +126,7 @@ TEST(LateTexts, WaitingIsNotBeingLate) {
 TEST(LateTexts, NameWhoIsSilent) {
   StatusReply status = Job();
   status.mutable_nodes(0)->set_seconds_since_heartbeat(2.3);
-  EXPECT_THAT(LateTexts(status), ElementsAre("server 1: no heartbeat for 2.3 s"));
+  EXPECT_THAT(LateTexts(status), ElementsAre("server-0: no heartbeat for 2.3 s"));
 }
 
 TEST(MeanStaleness, IsThatOfAllUpdates) {

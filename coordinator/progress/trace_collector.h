@@ -22,7 +22,8 @@ struct TracedTrack {
 struct TracedNode {
   uint32_t node_id = 0;
   NodeKind kind = NODE_KIND_UNKNOWN;
-  std::string name;             // "server 2 (host, pid 123)"
+  std::string name;             // "server-1"
+  std::string place;            // "host, pid 123"
   uint64_t clock_error_ns = 0;  // bound on the error of its times against the coordinator's clock
   std::vector<TracedTrack> tracks;
 };
@@ -32,7 +33,7 @@ struct JobTrace {
   TraceRange range;  // requested range; the recording may begin one step earlier
   std::vector<std::string> block_names;
   std::vector<TracedNode> nodes;    // by id
-  std::vector<std::string> silent;  // nodes whose trace is incomplete
+  std::vector<std::string> silent;  // names and places of nodes whose trace is incomplete
 };
 
 // Assembles the traces that nodes send in chunks. Not thread-safe.

@@ -297,7 +297,7 @@ class ControlService::Handlers final : public Control::Service {
 
   grpc::Status Drain(grpc::ServerContext* context, const DrainRequest* request,
                      DrainReply* reply) override {
-    return Answer(*context, reply, &Coordinator::OnDrain, request->node_id());
+    return Answer(*context, reply, &Coordinator::OnDrain, request->name());
   }
 
  private:

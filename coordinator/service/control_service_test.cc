@@ -187,8 +187,8 @@ TEST(ControlService, DrainsANodeOverTheWire) {
   const auto client = Connect(*service);
   const auto worker = client->Register(Node(WORKER, 1));
   ASSERT_TRUE(worker.ok());
-  EXPECT_EQ(client->Drain(99).status().code(), absl::StatusCode::kNotFound);
-  const auto drained = client->Drain(worker->node_id());
+  EXPECT_EQ(client->Drain("worker-99").status().code(), absl::StatusCode::kNotFound);
+  const auto drained = client->Drain(worker->name());
   ASSERT_TRUE(drained.ok()) << drained.status();
   EXPECT_THAT(drained->message(), HasSubstr("leaves"));
   HeartbeatRequest beat;

@@ -28,6 +28,7 @@
 #include "coordinator/service/job_setup.h"
 #include "metrics/coordinator_metrics.h"
 #include "metrics/metrics_endpoint.h"
+#include "proto/process_name.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
 
@@ -125,9 +126,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, Contro
   const RunReporter& reporter = *job.reporter;
   ASSIGN_OR_RETURN(
       std::unique_ptr<HttpServer> metrics,
-      OpenMetrics(own.host, port, {job.config.name(), "coordinator", 0}, [&](MetricsText& text) {
-        text.Add(CoordinatorMetrics(), {service.Status(), reporter.totals()});
-      }));
+      OpenMetrics(own.host, port, {job.config.name(), kCoordinatorProcess, kCoordinatorProcess},
+                  [&](MetricsText& text) {
+                    text.Add(CoordinatorMetrics(), {service.Status(), reporter.totals()});
+                  }));
   const std::string address = AddressForOthers(metrics->address());
   metrics->Add("/targets", [&service, address]() -> absl::StatusOr<HttpReply> {
     return HttpReply{.type = "application/json", .body = TargetsJson(address, service.Status())};
@@ -370,7 +372,7 @@ absl::Status RecoverState(const CoordinatorDaemonOptions& options) {
 
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   RETURN_IF_ERROR(RaiseFileLimit());
-  SetLogProcess("coordinator", 0);
+  SetLogProcess(kCoordinatorProcess);
   if (!options.recover.empty()) return RecoverState(options);
   // Checks first what can be refused without leaving anything behind.
   const SecurityConfig::Mode mode = options.config.security().mode();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/median.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -20,7 +21,7 @@ using PartKey = std::pair<PathWork, std::string>;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-bool IsOfWorker(const std::string& who) { return absl::StartsWith(who, "worker "); }
+bool IsOfWorker(const std::string& who) { return ProcessIndexOf(kWorkerRole, who).has_value(); }
 
 std::string Percent(double part) { return absl::StrFormat("%.0f%%", 100 * part); }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -28,6 +29,10 @@ constexpr uint64_t kSteps = 6;
 
 constexpr uint32_t WorkerId(uint32_t worker) { return 1 + kServers + worker; }
 constexpr uint32_t ServerOf(uint32_t block) { return 1 + block % kServers; }
+std::string NameOf(uint32_t node) {
+  return node <= kServers ? ProcessName(kServerRole, node - 1)
+                          : ProcessName(kWorkerRole, node - 1 - kServers);
+}
 
 // A part of a chain without its times.
 using Link = std::tuple<PathWork, std::string, std::string>;
@@ -38,7 +43,8 @@ class PlayedJob {
  public:
   explicit PlayedJob(uint32_t seed) : random_(seed) {
     for (uint32_t node = 1; node <= kServers + kWorkers; ++node) {
-      TracedNode traced{.node_id = node, .kind = node <= kServers ? SERVER : WORKER};
+      TracedNode traced{
+          .node_id = node, .kind = node <= kServers ? SERVER : WORKER, .name = NameOf(node)};
       const uint32_t tracks = node <= kServers ? kBlocks : 2;
       traced.tracks.resize(tracks);
       trace_.nodes.push_back(traced);
@@ -109,7 +115,7 @@ class PlayedJob {
 
   int Compute(uint32_t w, uint64_t clock, int now, const std::array<int, kBlocks>& weights,
               std::array<int, kBlocks>& gradients) {
-    const std::string who = absl::StrCat("worker ", WorkerId(w));
+    const std::string who = NameOf(WorkerId(w));
     for (uint32_t block = 0; block < kBlocks; ++block) {
       if (At(weights[block]) > At(now)) {
         TraceEvent wait = Span(TraceKind::kWait, block, clock, At(now), At(weights[block]) + kMs);
@@ -134,11 +140,11 @@ class PlayedJob {
                 const std::array<std::array<int, kBlocks>, kWorkers>& gradients,
                 std::array<std::array<int, kBlocks>, kWorkers>& arrived) {
     const uint32_t server = ServerOf(block);
-    const std::string lane = absl::StrCat("server ", server);
+    const std::string lane = NameOf(server);
     int last = -1;
     std::vector<int64_t> sums;
     for (uint32_t w = 0; w < kWorkers; ++w) {
-      const std::string who = absl::StrCat("worker ", WorkerId(w));
+      const std::string who = NameOf(WorkerId(w));
       int sent = gradients[w][block];
       const int64_t queued = At(sent);
       sent = Add(sent, Draw(2, 4), PathWork::kQueue, who, block);
@@ -178,8 +184,8 @@ class PlayedJob {
 
   void Answer(uint64_t clock, uint32_t block, uint32_t w, int asked, int made,
               std::array<std::array<int, kBlocks>, kWorkers>& arrived) {
-    const std::string lane = absl::StrCat("server ", ServerOf(block));
-    const std::string who = absl::StrCat("worker ", WorkerId(w));
+    const std::string lane = NameOf(ServerOf(block));
+    const std::string who = NameOf(WorkerId(w));
     TraceEvent event = Span(TraceKind::kServe, block, clock, 0, 0);
     const int held = Add(made, kMs, PathWork::kHold, lane, block);
     const int served = Add(held, kMs, PathWork::kServe, lane, block);
@@ -332,9 +338,13 @@ JobTrace TraceOf(std::vector<TraceEvent> compute, std::vector<TraceEvent> exchan
   trace.range = {1, 2};
   trace.block_names = {"b"};
   trace.nodes = {
-      {.node_id = 1, .kind = SERVER, .tracks = {{"lane 0", 0, std::move(lane)}}},
+      {.node_id = 1,
+       .kind = SERVER,
+       .name = "server-0",
+       .tracks = {{"lane 0", 0, std::move(lane)}}},
       {.node_id = 2,
        .kind = WORKER,
+       .name = "worker-0",
        .tracks = {{"compute", 0, std::move(compute)}, {"exchange", 0, std::move(exchange)}}}};
   return trace;
 }
@@ -352,16 +362,16 @@ TEST(CriticalPathOfCredit, GoesOnWithThePushWhoseAnswerBroughtIt) {
        Span(TraceKind::kOptimizer, 0, 81, 84, 1), Span(TraceKind::kServe, 0, 84, 85, 1, 2)});
   const std::vector<StepPath> paths = CriticalPathsOf(trace);
   ASSERT_EQ(paths.size(), 1u);
-  const std::string up = "link worker 2 to server 1", down = "link server 1 to worker 2";
+  const std::string up = "link worker-0 to server-0", down = "link server-0 to worker-0";
   EXPECT_THAT(
       LinksOf(paths[0]),
-      ElementsAre(Link(PathWork::kBackward, "worker 2", "b"), Link(PathWork::kPush, up, "b"),
-                  Link(PathWork::kSum, "server 1", "b"), Link(PathWork::kAnswer, down, "b"),
-                  Link(PathWork::kQueue, "worker 2", "b"), Link(PathWork::kPush, up, "b"),
-                  Link(PathWork::kSum, "server 1", "b"),
-                  Link(PathWork::kOptimizer, "server 1", "b"),
-                  Link(PathWork::kServe, "server 1", "b"), Link(PathWork::kPull, down, "b"),
-                  Link(PathWork::kDecode, "worker 2", "b")));
+      ElementsAre(Link(PathWork::kBackward, "worker-0", "b"), Link(PathWork::kPush, up, "b"),
+                  Link(PathWork::kSum, "server-0", "b"), Link(PathWork::kAnswer, down, "b"),
+                  Link(PathWork::kQueue, "worker-0", "b"), Link(PathWork::kPush, up, "b"),
+                  Link(PathWork::kSum, "server-0", "b"),
+                  Link(PathWork::kOptimizer, "server-0", "b"),
+                  Link(PathWork::kServe, "server-0", "b"), Link(PathWork::kPull, down, "b"),
+                  Link(PathWork::kDecode, "worker-0", "b")));
 }
 
 // The lane was doing other work when the push arrived.

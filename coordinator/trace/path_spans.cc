@@ -112,8 +112,7 @@ void PathSpans::ProcessEvent(const PathSpan& span, bool computes) {
 
 std::string PathSpans::NodeName(uint32_t node) const {
   const auto found = nodes_.find(node);
-  if (found == nodes_.end()) return absl::StrCat("node ", node);
-  return absl::StrCat(found->second->kind == SERVER ? "server " : "worker ", node);
+  return found == nodes_.end() ? absl::StrCat("lost node ", node) : found->second->name;
 }
 
 std::string PathSpans::BlockName(uint32_t block) const {

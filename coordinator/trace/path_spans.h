@@ -31,7 +31,7 @@ class PathSpans {
   // REQUIRES: `trace` outlives this object.
   explicit PathSpans(const JobTrace& trace);
 
-  // "worker 2"; "node 7" if unknown.
+  // "worker-1"; "lost node 7" if the trace lacks it.
   std::string NodeName(uint32_t node) const;
   std::string BlockName(uint32_t block) const;
   // By how much a time of `a` can seem later than a time of `b` that followed it; 0 for one node.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,9 +11,11 @@
 #include "base/files/file_writer.h"
 #include "base/files/replace_file.h"
 #include "base/status_macros.h"
+#include "blocks/view_lanes.h"
 #include "coordinator/trace/blame.h"
 #include "coordinator/trace/trace_layout.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -23,7 +26,9 @@ constexpr uint32_t kPathProcess = uint32_t{1} << 31;
 class TraceWriter {
  public:
   TraceWriter(FileWriter& file, const JobTrace& trace, const TraceLayout& layout)
-      : file_(file), trace_(trace), layout_(layout), origin_ns_(Origin(trace)) {}
+      : file_(file), trace_(trace), layout_(layout), origin_ns_(Origin(trace)) {
+    for (const TracedNode& node : trace.nodes) nodes_[node.node_id] = &node;
+  }
 
   absl::Status Write(const std::vector<StepFigures>& figures, const std::vector<StepPath>& paths) {
     RETURN_IF_ERROR(file_.Append("{\"displayTimeUnit\":\"ms\",\n"));
@@ -59,9 +64,19 @@ class TraceWriter {
   std::string At(int64_t ns) const { return Micros(ns - origin_ns_); }
 
   bool IsServer(uint32_t node_id) const {
-    return std::ranges::any_of(trace_.nodes, [&](const TracedNode& node) {
-      return node.node_id == node_id && node.kind == SERVER;
-    });
+    const auto found = nodes_.find(node_id);
+    return found != nodes_.end() && found->second->kind == SERVER;
+  }
+  // ",\"worker\":\"worker-0\""
+  std::string NodeArgument(const char* key, uint32_t node_id) const {
+    const auto found = nodes_.find(node_id);
+    const std::string name =
+        found == nodes_.end() ? absl::StrCat("lost node ", node_id) : found->second->name;
+    return absl::StrCat(",\"", key, "\":", JsonString(name));
+  }
+  std::string LaneArguments(uint32_t lane_number) const {
+    return absl::StrCat(NodeArgument(kServerRole, lane_number / kMaxLanesPerServer),
+                        ",\"lane\":", lane_number % kMaxLanesPerServer);
   }
 
   std::string BlockName(uint32_t block) const {
@@ -101,11 +116,12 @@ class TraceWriter {
                       absl::StrFormat("%.9f", seconds));
     }
     return absl::StrFormat(
-        "{\"node\":%d,\"step\":%d,\"seconds\":%.9f,\"compute_seconds\":%.9f,"
+        "{\"node\":%s,\"step\":%d,\"seconds\":%.9f,\"compute_seconds\":%.9f,"
         "\"exposed_seconds\":%.9f,\"communication_seconds\":%.9f,\"overlap\":%.4f,"
         "\"pushed_bytes\":%d,\"pulled_bytes\":%d,\"queue_seconds\":{%s}}",
-        step.node_id, step.clock + 1, step.seconds, step.compute_seconds, step.exposed_seconds,
-        step.communication_seconds, step.overlap(), step.pushed_bytes, step.pulled_bytes, queues);
+        JsonString(nodes_.at(step.node_id)->name), step.clock + 1, step.seconds,
+        step.compute_seconds, step.exposed_seconds, step.communication_seconds, step.overlap(),
+        step.pushed_bytes, step.pulled_bytes, queues);
   }
 
   std::string Path(const StepPath& path) const {
@@ -146,10 +162,14 @@ class TraceWriter {
                              ",\"tid\":", tid, ",\"args\":{", arguments, "}}"));
   }
   absl::Status NameNode(const TracedNode& node) {
+    const std::string name = absl::StrCat(node.name, " (", node.place, ")");
     RETURN_IF_ERROR(
-        Name("process_name", node.node_id, 0, absl::StrCat("\"name\":", JsonString(node.name))));
+        Name("process_name", node.node_id, 0, absl::StrCat("\"name\":", JsonString(name))));
     // Workers above servers.
-    const uint32_t place = node.node_id + (node.kind == WORKER ? 0 : 1u << 20);
+    const bool works = node.kind == WORKER;
+    const uint32_t place =
+        ProcessIndexOf(works ? kWorkerRole : kServerRole, node.name).value_or(0) +
+        (works ? 0 : kProcessIndexLimit);
     return Name("process_sort_index", node.node_id, 0, absl::StrCat("\"sort_index\":", place));
   }
   absl::Status NameTrack(const DrawnTrack& track) {
@@ -181,20 +201,20 @@ class TraceWriter {
         break;
       case TraceKind::kPush:
         absl::StrAppend(&arguments, ",\"virtual_worker\":", event.virtual_worker,
-                        ",\"lane\":", event.peer);
+                        LaneArguments(event.peer));
         break;
       case TraceKind::kPull:
-        absl::StrAppend(&arguments, ",\"lane\":", event.peer,
+        absl::StrAppend(&arguments, LaneArguments(event.peer),
                         ",\"waited_us\":", Micros(span.waited_ns));
         break;
       case TraceKind::kSum:
         absl::StrAppend(&arguments, ",\"virtual_worker\":", event.virtual_worker,
-                        ",\"worker\":", event.peer);
+                        NodeArgument(kWorkerRole, event.peer));
         break;
       case TraceKind::kServe:
         // A lane may pull for the workers on its host.
         absl::StrAppend(&arguments,
-                        IsServer(event.peer) ? ",\"server\":" : ",\"worker\":", event.peer);
+                        NodeArgument(IsServer(event.peer) ? kServerRole : kWorkerRole, event.peer));
         break;
       default:
         break;
@@ -220,6 +240,7 @@ class TraceWriter {
   const JobTrace& trace_;
   const TraceLayout& layout_;
   const int64_t origin_ns_;
+  std::map<uint32_t, const TracedNode*> nodes_;  // by id
   bool first_ = true;
 };
 

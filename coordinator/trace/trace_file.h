@@ -16,16 +16,19 @@ namespace tug {
 // Writes a trace as JSON for ui.perfetto.dev and chrome://tracing, atomically: to a temporary file
 // next to `path`, then renamed. Format: Google, "Trace Event Format" (2016).
 //   traceEvents  M: names of nodes (pid = node id) and of their tracks and rows (tid,
-//                trace_layout.h); X: spans, named "forward h.3"; s, t, f: arrows. Times in
+//                trace_layout.h); X: spans, named "forward h.3", whose arguments name the worker,
+//                or the server and its lane, at the other end; s, t, f: arrows. Times in
 //                microseconds since the first event, in the coordinator's clock.
-//   steps        one object per worker and step (trace_figures.h): node, step (1-based), seconds,
+//   steps        one object per worker and step (trace_figures.h): node (name), step (1-based),
+//   seconds,
 //                compute_seconds, exposed_seconds, communication_seconds, overlap, pushed_bytes,
 //                pulled_bytes, queue_seconds by block name
 //   critical_path
 //                one object per step of the job (critical_path.h): step (1-based), begin_us,
 //                seconds, parts: what, who, block, begin_us, us. Also drawn: the first process of
 //                the picture, with one row
-//   otherData    first_step, last_step; blocks (names, in forward order); clock_error_us by node;
+//   otherData    first_step, last_step; blocks (names, in forward order); clock_error_us by name of
+//   the node;
 //                events_dropped (buffers were full), spans_left_out (no free row), nodes_missing
 // Errors: those of the file system, naming the file.
 absl::Status WriteTraceFile(const std::string& path, const JobTrace& trace,

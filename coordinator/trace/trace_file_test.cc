@@ -46,7 +46,8 @@ JobTrace TwoPartitions() {
   TracedNode& server = trace.nodes[0];
   server.node_id = kServer;
   server.kind = SERVER;
-  server.name = "server 1 (a\\b, pid 7)";
+  server.name = "server-0";
+  server.place = "a\\b, pid 7";
   server.clock_error_ns = 1500;
   server.tracks = {
       {"lane 0",
@@ -57,7 +58,7 @@ JobTrace TwoPartitions() {
   TracedNode& worker = trace.nodes[1];
   worker.node_id = kWorker;
   worker.kind = WORKER;
-  worker.name = "worker 2";
+  worker.name = "worker-0";
   worker.tracks = {
       {"compute", 0, {Span(TraceKind::kBackward, 0, 10), Span(TraceKind::kStep, 0, 90)}},
       {"exchange",
@@ -97,7 +98,7 @@ TEST(TraceFile, NamesNodesTracksAndSpans) {
     if (event["name"] == "thread_name")
       tracks[event["pid"].get<uint32_t>()].insert(event["args"]["name"].get<std::string>());
   }
-  EXPECT_EQ(nodes[kServer], "server 1 (a\\b, pid 7)");
+  EXPECT_EQ(nodes[kServer], "server-0 (a\\b, pid 7)");
   EXPECT_EQ(tracks[kServer], (std::set<std::string>{"lane 0"}));
   EXPECT_EQ(tracks[kWorker],
             (std::set<std::string>{"compute", "exchange", "queue", "push", "pull"}));
@@ -138,9 +139,9 @@ TEST(TraceFile, AnAnswerNamesTheWorkerOrTheServerThatPulled) {
     if (event["cat"] == "serve") answers.push_back(event["args"]);
   }
   ASSERT_EQ(answers.size(), 2u);
-  EXPECT_EQ(answers[0]["worker"], kWorker);
+  EXPECT_EQ(answers[0]["worker"], "worker-0");
   EXPECT_FALSE(answers[0].contains("server"));
-  EXPECT_EQ(answers[1]["server"], kServer);
+  EXPECT_EQ(answers[1]["server"], "server-0");
   EXPECT_FALSE(answers[1].contains("worker"));
 }
 
@@ -168,15 +169,15 @@ TEST(TraceFile, ArrowsGoFromPushOverSumAndOptimizerToPull) {
 
 TEST(TraceFile, FiguresAndTroublesStandBesideTheEvents) {
   JobTrace whole = TwoPartitions();
-  whole.silent = {"worker 3 (host, pid 9)"};
+  whole.silent = {"worker-1 (host, pid 9)"};
   const Json trace = Written(whole);
   EXPECT_EQ(trace["otherData"]["first_step"], 10);
   EXPECT_EQ(trace["otherData"]["last_step"], 10);
   EXPECT_EQ(trace["otherData"]["events_dropped"], 3);
-  EXPECT_EQ(trace["otherData"]["nodes_missing"][0], "worker 3 (host, pid 9)");
-  EXPECT_DOUBLE_EQ(trace["otherData"]["clock_error_us"]["server 1 (a\\b, pid 7)"], 1.5);
+  EXPECT_EQ(trace["otherData"]["nodes_missing"][0], "worker-1 (host, pid 9)");
+  EXPECT_DOUBLE_EQ(trace["otherData"]["clock_error_us"]["server-0"], 1.5);
   ASSERT_EQ(trace["steps"].size(), 1u);
-  EXPECT_EQ(trace["steps"][0]["node"], kWorker);
+  EXPECT_EQ(trace["steps"][0]["node"], "worker-0");
   EXPECT_DOUBLE_EQ(trace["steps"][0]["queue_seconds"]["h.\"0\"\n"], 10e-6);
   EXPECT_EQ(trace["steps"][0]["pushed_bytes"], 128);
 }

@@ -16,9 +16,9 @@ using ::testing::HasSubstr;
 
 constexpr char kTrace[] = R"({"traceEvents":[],"critical_path":[
   {"step":5,"begin_us":1000.0,"seconds":0.1,"parts":[
-    {"what":"backward","who":"worker 2","block":"h.1","begin_us":1000.0,"us":60000.0},
-    {"what":"push","who":"link worker 2 to server 1","block":"h.1","begin_us":61000.0,"us":39600.0},
-    {"what":"sum","who":"server 1","block":"h.1","begin_us":100600.0,"us":400.0}]}]})";
+    {"what":"backward","who":"worker-1","block":"h.1","begin_us":1000.0,"us":60000.0},
+    {"what":"push","who":"link worker-1 to server-0","block":"h.1","begin_us":61000.0,"us":39600.0},
+    {"what":"sum","who":"server-0","block":"h.1","begin_us":100600.0,"us":400.0}]}]})";
 
 std::vector<StepPath> Paths() {
   const auto paths = PathsIn(nlohmann::json::parse(kTrace), "t");
@@ -51,18 +51,18 @@ TEST(PathFile, SaysWhatATraceLacks) {
 TEST(ExplainText, SaysWhatTheTimeWentTo) {
   const std::string text = BlameReport(Paths());
   EXPECT_THAT(text, HasSubstr("critical path of 1 steps, 100.0 ms each; unexplained: 0.0%"));
-  EXPECT_THAT(text, HasSubstr("| worker 2 backward "));
-  EXPECT_THAT(text, HasSubstr("| link worker 2 to server 1 (push) "));
+  EXPECT_THAT(text, HasSubstr("| worker-1 backward "));
+  EXPECT_THAT(text, HasSubstr("| link worker-1 to server-0 (push) "));
   EXPECT_THAT(text, HasSubstr("| 1 smaller part ")) << "less than 1%";
-  EXPECT_THAT(text, HasSubstr("worker 2 in 1 of 1 (60.0% of all time)"));
-  EXPECT_THAT(text, HasSubstr("worker 2 backward 60%"));
+  EXPECT_THAT(text, HasSubstr("worker-1 in 1 of 1 (60.0% of all time)"));
+  EXPECT_THAT(text, HasSubstr("worker-1 backward 60%"));
   EXPECT_THAT(ChainText(Paths()[0]), HasSubstr("critical path of step 5, 100.00 ms"));
 }
 
 TEST(ExplainText, HasTheSameForPrograms) {
   const nlohmann::ordered_json json = BlameJson(Paths());
   EXPECT_EQ(json["steps"], 1);
-  EXPECT_EQ(json["blame"][0]["who"], "worker 2");
+  EXPECT_EQ(json["blame"][0]["who"], "worker-1");
   EXPECT_DOUBLE_EQ(json["blame"][0]["part"], 0.6);
   double sum = 0;
   for (const auto& part : json["chains"][0]["parts"]) sum += part["seconds"].get<double>();

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "config/placement_mode.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -29,7 +30,6 @@ constexpr double kSlow = 1.15;  // times the others' compute time: a straggler
 constexpr double kPauseSeconds = 2e-3;
 constexpr double kTellingBytes = 256 << 10;
 constexpr double kPercentile = 0.9;
-constexpr uint32_t kLanesOfANode = 256;  // a lane's number: node id x 256 + index
 
 // A message in flight.
 struct Transfer {
@@ -112,7 +112,7 @@ class Reader {
   }
 
  private:
-  // "worker 3 (host, pid 123)"
+  // "worker-2 (host, pid 123)"
   void Name(const Json& event) {
     const auto pid = event.at("pid").get<uint32_t>();
     if (event.at("name") == "thread_name" && event.at("args").at("name") == "device") {
@@ -125,7 +125,9 @@ class Reader {
     const auto name = event.at("args").at("name").get<std::string>();
     const size_t open = name.find('('), comma = name.find(", pid");
     if (open == std::string::npos || comma == std::string::npos) return;
-    spans_.is_server[pid] = absl::StartsWith(name, "server ");
+    const std::string process(absl::StripTrailingAsciiWhitespace(name.substr(0, open)));
+    pids_[process] = pid;
+    spans_.is_server[pid] = ProcessIndexOf(kServerRole, process).has_value();
     spans_.hosts[pid] = name.substr(open + 1, comma - open - 1);
   }
 
@@ -148,14 +150,13 @@ class Reader {
       const double bytes = args.value("bytes", 0.0);
       const auto name = event.at("name").get<std::string>();
       spans_.pulled[std::string(absl::StripPrefix(name, "pull "))][{pid, step}] += bytes;
-      Carried(args.at("lane").get<uint32_t>() / kLanesOfANode, pid,
-              {begin, begin + seconds, bytes});
+      Carried(PidOf(args.at("server")), pid, {begin, begin + seconds, bytes});
     } else if (kind == "push") {
       sent_[KeyOf(event, pid)] = begin;
     } else if (kind == "sum") {
       spans_.clocks.insert(step);
       spans_.lane_seconds += seconds;
-      sums_[KeyOf(event, args.at("worker").get<uint32_t>())] = {
+      sums_[KeyOf(event, PidOf(args.at("worker")))] = {
           pid, {.end = begin, .bytes = args.value("bytes", 0.0)}};
     } else if (kind == "optimizer") {
       spans_.lane_seconds += seconds;
@@ -181,8 +182,15 @@ class Reader {
     spans_.transfers[{to, false}].push_back(transfer);
   }
 
+  // 0, which no node has, for a node that the trace lacks.
+  uint32_t PidOf(const Json& process) const {
+    const auto found = pids_.find(process.get<std::string>());
+    return found == pids_.end() ? 0 : found->second;
+  }
+
   const Json& trace_;
   Spans spans_;
+  std::map<std::string, uint32_t> pids_;  // by name
   std::map<uint32_t, uint32_t> compute_track_;
   std::map<Key, double> sent_;                         // pushes
   std::map<Key, std::pair<uint32_t, Transfer>> sums_;  // server; end and bytes of the transfer

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -48,13 +49,18 @@ void Add(Json& trace, const std::string& kind, const std::string& block, uint32_
                                   {"args", std::move(arguments)}});
 }
 
-// Server 1 and workers 2, 3 and 4, each on its own host; two blocks. The last worker takes
-// `slowdown` times as long. Messages reach the server one after the other, at the rate of its link.
+std::string NameOf(uint32_t node) {
+  return node == 1 ? ProcessName(kServerRole, 0) : ProcessName(kWorkerRole, node - 2);
+}
+
+// Nodes server-0 (1), worker-0 (2), worker-1 (3) and worker-2 (4), each on its own host; two
+// blocks. The last worker takes `slowdown` times as long. Messages reach the server one after the
+// other, at the rate of its link.
 Json Trace(double slowdown, const std::string& host = "host-") {
   Json trace = {{"otherData", {{"blocks", {"a", "b"}}}}, {"traceEvents", Json::array()}};
   for (uint32_t node = 1; node <= 4; ++node) {
-    const std::string name = absl::StrCat(node == 1 ? "server " : "worker ", node, " (", host,
-                                          host == "one" ? 0 : node, ", pid 7)");
+    const std::string name =
+        absl::StrCat(NameOf(node), " (", host, host == "one" ? 0 : node, ", pid 7)");
     trace["traceEvents"].push_back({{"ph", "M"},
                                     {"name", "process_name"},
                                     {"pid", node},
@@ -74,8 +80,9 @@ Json Trace(double slowdown, const std::string& host = "host-") {
         arrived_ms += kBytes / kLink * 1e3;
         Add(trace, "push", block, node, step, {sent_ms, 100}, of_worker);
         Add(trace, "sum", block, 1, step, {arrived_ms, 0.1},
-            {{"virtual_worker", node - 2}, {"worker", node}, {"bytes", kBytes}});
-        Add(trace, "pull", block, node, step, {arrived_ms, 50}, {{"lane", 256}, {"bytes", kBytes}});
+            {{"virtual_worker", node - 2}, {"worker", NameOf(node)}, {"bytes", kBytes}});
+        Add(trace, "pull", block, node, step, {arrived_ms, 50},
+            {{"server", NameOf(1)}, {"lane", 0}, {"bytes", kBytes}});
       }
     }
     Add(trace, "optimizer", "a", 1, step, {arrived_ms, 0.4});
@@ -104,7 +111,7 @@ TEST(ProfileOfTrace, SaysThatSpansAreMissing) {
   for (const char* field : {"spans_left_out", "events_dropped", "nodes_missing"}) {
     Json trace = Trace(1);
     trace["otherData"][field] =
-        std::string(field) == "nodes_missing" ? Json::array({"worker 3"}) : Json(1);
+        std::string(field) == "nodes_missing" ? Json::array({"worker-1 (host-3, pid 7)"}) : Json(1);
     const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(trace, Config(), 0);
     ASSERT_TRUE(traced.ok()) << traced.status();
     EXPECT_THAT(traced->notes, ElementsAre(HasSubstr("spans are missing"))) << field;

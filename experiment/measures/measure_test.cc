@@ -31,8 +31,8 @@ MeasuredRun SampleRun() {
   run.figures.evals = {{5, 0.5, 4.0, false}, {10, 1.0, 3.0, false}, {10, 1.1, 3.5, true}};
   run.figures.workers = {{.steps = 10, .seconds = 1, .compute_seconds = 0.5, .wait_seconds = 0.25},
                          {.steps = 10, .seconds = 1, .compute_seconds = 0.7, .wait_seconds = 0.05}};
-  run.figures.nodes = {{.node_id = 1, .server = true, .held = {.optimizer = 3'000'000}},
-                       {.node_id = 2, .held = {.weights = 1'000'000, .gradients = 500'000}}};
+  run.figures.nodes = {{.name = "server-0", .server = true, .held = {.optimizer = 3'000'000}},
+                       {.name = "worker-0", .held = {.weights = 1'000'000, .gradients = 500'000}}};
   run.figures.updates = 20;
   run.figures.staleness = {10, 10};
   run.figures.worker_socket_bytes = 30'000'000;

@@ -50,7 +50,7 @@ WorkerTimes WorkerOf(const Json& line) {
 
 NodeFigures NodeOf(const Json& line) {
   const auto bytes = [&](const char* name) { return line.value(name, uint64_t{0}); };
-  return {.node_id = line.value("node", 0u),
+  return {.name = line.value("node", ""),
           .server = line.value("role", "") == "server",
           .held = {.weights = bytes("weight_bytes"),
                    .gradients = bytes("gradient_bytes"),
@@ -78,7 +78,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
   std::map<uint64_t, StepPoint> steps;
   std::map<std::pair<uint64_t, bool>, EvalPoint> evals;
   std::map<uint32_t, WorkerTimes> workers;
-  std::map<uint32_t, NodeFigures> nodes;
+  std::map<std::string, NodeFigures> nodes;
   std::optional<double> began;
   bool ended = false;
   for (std::string text; std::getline(file, text);) {
@@ -97,7 +97,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
     } else if (kind == "worker") {
       workers[line.value("virtual_worker", 0u)] = WorkerOf(line);
     } else if (kind == "node") {
-      nodes[line.value("node", 0u)] = NodeOf(line);
+      nodes[line.value("node", "")] = NodeOf(line);
     } else if (kind == "end") {
       ended = true;
       figures.updates = line.value("updates", uint64_t{0});
@@ -122,7 +122,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
     figures.evals.push_back(point);
   }
   for (const auto& [virtual_worker, times] : workers) figures.workers.push_back(times);
-  for (const auto& [node_id, node] : nodes) figures.nodes.push_back(node);
+  for (const auto& [name, node] : nodes) figures.nodes.push_back(node);
   return figures;
 }
 

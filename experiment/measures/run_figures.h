@@ -60,7 +60,7 @@ struct NodeHeldBytes {
 
 // A node that was in the job at its end.
 struct NodeFigures {
-  uint32_t node_id = 0;
+  std::string name;     // "server-1"
   bool server = false;  // else a worker
   NodeHeldBytes held;
 };
@@ -83,7 +83,7 @@ struct RunFigures {
   std::vector<StepPoint> steps;  // in order
   std::vector<EvalPoint> evals;  // in order
   std::vector<WorkerTimes> workers;
-  std::vector<NodeFigures> nodes;  // by node_id
+  std::vector<NodeFigures> nodes;  // by name
   uint64_t updates = 0;            // segment updates
   // Number of updates with staleness 0, 1, 2, ...; the last entry counts all larger ones too.
   std::vector<uint64_t> staleness;

@@ -29,8 +29,8 @@ constexpr char kMetrics[] = R"(
 {"kind":"eval","step":3,"loss":2.75,"at_seconds":13,"final":true}
 {"kind":"worker","virtual_worker":1,"steps":3,"skipped":1,"seconds":4,"compute_seconds":1,"wait_seconds":2,"straggle_seconds":0.5}
 {"kind":"worker","virtual_worker":0,"steps":3,"seconds":4}
-{"kind":"node","node":7,"role":"worker","weight_bytes":16,"gradient_bytes":8,"predicted_held_bytes":25}
-{"kind":"node","node":3,"role":"server","weight_bytes":32,"optimizer_bytes":30,"sum_bytes":20,"cached_bytes":10}
+{"kind":"node","node":"worker-0","role":"worker","weight_bytes":16,"gradient_bytes":8,"predicted_held_bytes":25}
+{"kind":"node","node":"server-0","role":"server","weight_bytes":32,"optimizer_bytes":30,"sum_bytes":20,"cached_bytes":10}
 )";
 constexpr char kEnd[] =
     R"({"kind":"end","step":3,"updates":12,"staleness":[6,4,0,2,0],"dropped_pushes":3,"worker_socket_bytes":70,"server_socket_bytes":80,"encode_seconds":1.5})";
@@ -61,7 +61,7 @@ TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   EXPECT_EQ(figures->workers[1].skipped, 1u);
   EXPECT_EQ(figures->workers[1].straggle_seconds, 0.5);
   ASSERT_EQ(figures->nodes.size(), 2u);
-  EXPECT_EQ(figures->nodes[0].node_id, 3u);
+  EXPECT_EQ(figures->nodes[0].name, "server-0");
   EXPECT_TRUE(figures->nodes[0].server);
   EXPECT_EQ(figures->nodes[0].held.optimizer, 30u);
   EXPECT_EQ(figures->nodes[0].held.cached, 10u);

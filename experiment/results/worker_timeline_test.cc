@@ -18,7 +18,9 @@ std::string Written(const std::string& text) {
 
 // Node 3 runs virtual worker 1, node 4 virtual worker 0; node 1 is a server.
 constexpr char kTrace[] = R"({"traceEvents":[
-{"ph":"M","name":"process_name","pid":3,"tid":0,"args":{"name":"worker 3"}},
+{"ph":"M","name":"process_name","pid":3,"tid":0,"args":{"name":"worker-2 (host, pid 7)"
+}
+},
 {"ph":"X","cat":"step","name":"step 1","pid":3,"tid":0,"ts":1000000,"dur":400000,"args":{"step":1}},
 {"ph":"X","cat":"forward","name":"forward a","pid":3,"tid":0,"ts":1000000,"dur":9,"args":{"step":1,"virtual_worker":1}},
 {"ph":"X","cat":"step","name":"step 2","pid":3,"tid":0,"ts":1400000,"dur":600000,"args":{"step":2}},
@@ -26,8 +28,9 @@ constexpr char kTrace[] = R"({"traceEvents":[
 {"ph":"X","cat":"wait","name":"wait a","pid":3,"tid":0,"ts":1300000,"dur":300000,"args":{"step":2}},
 {"ph":"X","cat":"step","name":"step 1","pid":4,"tid":0,"ts":1100000,"dur":500000,"args":{"step":1}},
 {"ph":"X","cat":"forward","name":"forward a","pid":4,"tid":0,"ts":1100000,"dur":9,"args":{"step":1,"virtual_worker":0}},
-{"ph":"X","cat":"sum","name":"sum a","pid":1,"tid":0,"ts":900000,"dur":9,"args":{"step":1,"virtual_worker":0,"worker":3}}
-]})";
+{"ph":"X","cat":"sum","name":"sum a","pid":1,"tid":0,"ts":900000,"dur":9,"args":{"step":1,"virtual_worker":0,"worker":"worker-2"}}
+]
+})";
 
 TEST(WorkerTimeline, HasStepsAndWaitsOfEveryWorkerFromTheFirstStepOn) {
   const auto workers = ReadWorkerTimelines(Written(kTrace));

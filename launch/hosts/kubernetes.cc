@@ -14,6 +14,7 @@
 #include "data/text/utf8.h"
 #include "launch/job_memory.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -210,10 +211,12 @@ class Rendering {
                       {"template", Pod(component, {Server(component != "server")}, "Always")}};
     return object;
   }
-  OrderedJson Server(bool spare) const {
+  // `name`: of the process; empty: any.
+  OrderedJson Server(bool spare, const std::string& name = "") const {
     OrderedJson arguments = {"server", "--coordinator", CoordinatorAddress(), "--listen",
                              "$(POD_IP)"};
     if (spare) arguments.push_back("--spare");
+    if (!name.empty()) AddName(name, arguments);
     OrderedJson container = Container("server", std::move(arguments));
     std::optional<uint64_t> bytes;
     if (memory_.has_value()) bytes = memory_->server_bytes + memory_->checkpoint_bytes;
@@ -222,11 +225,20 @@ class Rendering {
     return container;
   }
 
+  // Kubernetes fills in the number of the pod in its job.
+  static std::string IndexedName(const char* role) {
+    return absl::StrCat(role, "-$(JOB_COMPLETION_INDEX)");
+  }
+  static void AddName(const std::string& name, OrderedJson& arguments) {
+    arguments.push_back("--name");
+    arguments.push_back(name);
+  }
+
   OrderedJson Workers() const {
     const uint32_t count = config_.cluster().workers();
     OrderedJson object = Object("batch/v1", "Job", Named("worker"), "worker");
     std::vector<OrderedJson> containers;
-    if (pairs_) containers.push_back(Server(false));
+    if (pairs_) containers.push_back(Server(false, IndexedName(kServerRole)));
     containers.push_back(Worker());
     object["spec"] = {{"completionMode", "Indexed"},
                       {"completions", count},
@@ -238,6 +250,7 @@ class Rendering {
   OrderedJson Worker() const {
     const bool gpu = config_.device() == ClusterConfig::CUDA;
     OrderedJson arguments = {"worker", "--coordinator", CoordinatorAddress()};
+    AddName(IndexedName(kWorkerRole), arguments);
     if (gpu) {
       arguments.push_back("--gpu-share");
       arguments.push_back("0/1");  // all GPUs of the container

@@ -154,7 +154,8 @@ TEST(Kubernetes, TellsTheCoordinatorWhereThingsAre) {
                             "cluster.lanes_per_server=2", "0.0.0.0:7070", "/runs/run $$(1)",
                             "--recover-or-start", "/job/job.textproto"}));
   const Texts worker = ArgumentsOf(PodOf(objects.at("Job/odd-name-1-worker"))["containers"][0]);
-  EXPECT_EQ(worker, (Texts{"worker", "--coordinator", "odd-name-1-coordinator:7070"}));
+  EXPECT_EQ(worker, (Texts{"worker", "--coordinator", "odd-name-1-coordinator:7070", "--name",
+                           "worker-$(JOB_COMPLETION_INDEX)"}));
   const Texts server =
       ArgumentsOf(PodOf(objects.at("StatefulSet/odd-name-1-server"))["containers"][0]);
   EXPECT_EQ(server, (Texts{"server", "--coordinator", "odd-name-1-coordinator:7070", "--listen",
@@ -191,6 +192,7 @@ TEST(Kubernetes, PutsAServerBesideEachWorkerWhereThePlacementDoes) {
   ASSERT_EQ(containers.size(), 2u);
   EXPECT_EQ(containers[0]["args"][0].as<std::string>(), "server");
   EXPECT_EQ(containers[1]["args"][0].as<std::string>(), "worker");
+  EXPECT_THAT(ArgumentsOf(containers[0]), Contains("server-$(JOB_COMPLETION_INDEX)"));
 }
 
 TEST(Kubernetes, AsksForMetricsWhereTheJobHasThem) {

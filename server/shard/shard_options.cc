@@ -21,6 +21,10 @@ LaneReduction::Options ReductionOptionsOf(uint64_t job, const JobConfig& config,
   options.collective = config.collective();
   RankGroupOptions& group = options.group;
   group.peers = ReducingLanes(view);
+  std::map<uint32_t, std::string> names = ServerNames(view);
+  for (const WorkerAssignment& worker : view.workers()) {
+    group.names.push_back(names[worker.server_node_id()]);
+  }
   const auto self = std::find(group.peers.begin(), group.peers.end(), LanePeer(lane));
   group.rank = static_cast<uint32_t>(self - group.peers.begin());
   group.job = job;

@@ -169,10 +169,9 @@ void LaneReduction::HandBack(uint32_t segment) {
 
 absl::Status LaneReduction::status() const {
   if (!group_.status().ok() && group_.failed_rank().has_value()) {
-    const uint32_t lane = group_.peer(*group_.failed_rank()) - LanePeer(0);
     return absl::Status(
         group_.status().code(),
-        absl::StrCat("the all-reduce cannot continue without server ", lane / kMaxLanesPerServer,
+        absl::StrCat("the all-reduce cannot continue without ", group_.Name(*group_.failed_rank()),
                      ": ", std::string(group_.status().message())));
   }
   return status_;

@@ -51,6 +51,7 @@ class LaneReductionTest : public ::testing::Test {
     LaneReduction::Options options;
     for (uint32_t rank = 0; rank < world; ++rank) {
       options.group.peers.push_back(LanePeer(LaneNumber(kServers[rank], 0)));
+      options.group.names.push_back(absl::StrCat("server-", rank));
     }
     options.group.job = 77;
     options.group.group = 1;
@@ -254,7 +255,7 @@ TEST_F(LaneReductionTest, TheLossOfALaneEndsAllAndNamesItsServer) {
   for (const uint32_t rank : {0u, 2u, 3u}) {
     EXPECT_EQ(lanes_[rank]->status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(std::string(lanes_[rank]->status().message()),
-                AllOf(HasSubstr("without server 7"), HasSubstr("rank 1")));
+                AllOf(HasSubstr("without server-1: rank 1 (server-1)")));
     EXPECT_FALSE(Step(rank));
     EXPECT_TRUE(reduced_[rank].empty());
   }

@@ -31,10 +31,10 @@ class ToldTest : public ::testing::Test {
 
 TEST_F(ToldTest, HasNothingAgainstWhatIsSo) {
   told_.OnCommitted(5);
-  told_.OnNotice("server 3 was lost; the job rolls back to step 5 (or a later checkpoint)");
+  told_.OnNotice("server-2 was lost; the job rolls back to step 5 (or a later checkpoint)");
   told_.OnTimeline(5);
   told_.OnCommitted(6);
-  told_.OnNotice("server 3 was lost; the job rolls back to step 5 (or a later checkpoint)");
+  told_.OnNotice("server-2 was lost; the job rolls back to step 5 (or a later checkpoint)");
   told_.OnCommitted(5);
   told_.OnStopAnswer("the job ends now, with the checkpoint of step 5");
   told_.OnDone(Done(5, 5));

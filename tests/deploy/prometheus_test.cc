@@ -40,15 +40,14 @@ std::string Get(const std::string& address, const std::string& path) {
 
 class MetricsTest : public DaemonTest {
  protected:
-  // Metrics addresses listed by the coordinator, by "coordinator 0", "server 1", ...
+  // Metrics addresses listed by the coordinator, by "coordinator", "server-0", ...
   std::map<std::string, std::string> Targets() const {
     const Json json = Json::parse(Get(coordinator_metrics_, "/targets"), nullptr, false);
     std::map<std::string, std::string> targets;
     if (!json.is_array()) return targets;
     for (const Json& target : json) {
-      const std::string role = target["labels"]["role"], rank = target["labels"]["rank"];
       EXPECT_EQ(target["labels"]["job"], "tiny");
-      targets[absl::StrCat(role, " ", rank)] = target["targets"][0];
+      targets[target["labels"]["process"]] = target["targets"][0];
     }
     return targets;
   }
@@ -74,11 +73,11 @@ class MetricsTest : public DaemonTest {
 TEST_F(MetricsTest, EveryProcessAnswersAndIsListed) {
   ASSERT_NO_FATAL_FAILURE(StartWatchedJob());
   const std::map<std::string, std::string> targets = Targets();
-  EXPECT_THAT(targets, UnorderedElementsAre(Pair("coordinator 0", coordinator_metrics_),
-                                            Pair(HasSubstr("server "), HasSubstr("127.0.0.1:")),
-                                            Pair(HasSubstr("server "), HasSubstr("127.0.0.1:")),
-                                            Pair(HasSubstr("worker "), HasSubstr("127.0.0.1:")),
-                                            Pair(HasSubstr("worker "), HasSubstr("127.0.0.1:"))));
+  EXPECT_THAT(targets, UnorderedElementsAre(Pair("coordinator", coordinator_metrics_),
+                                            Pair("server-0", HasSubstr("127.0.0.1:")),
+                                            Pair("server-1", HasSubstr("127.0.0.1:")),
+                                            Pair("worker-0", HasSubstr("127.0.0.1:")),
+                                            Pair("worker-1", HasSubstr("127.0.0.1:"))));
   const std::string status = Run({"status", "--coordinator", address()}).out();
   for (const auto& [name, address] : targets) {
     SCOPED_TRACE(name);
@@ -159,8 +158,7 @@ class PrometheusTest : public MetricsTest {
       const Json& labels = sample["metric"];
       EXPECT_EQ(labels.value("job", ""), "tiny") << labels;
       EXPECT_FALSE(labels.contains("exported_job")) << labels;
-      const std::string name =
-          absl::StrCat(labels.value("role", "?"), " ", labels.value("rank", "?"));
+      const std::string name = labels.value("process", "?");
       values[name] = std::stod(sample["value"][1].get<std::string>());
     }
     return values;
