@@ -34,6 +34,8 @@ JournalBegin BeginOf(const CoordinatorOptions& options) {
   }
   begin.set_predicts_steps(options.predicts_steps);
   begin.set_data_notice(options.data_notice);
+  begin.mutable_changed_settings()->Assign(options.changed_settings.begin(),
+                                           options.changed_settings.end());
   return begin;
 }
 
@@ -59,6 +61,7 @@ CoordinatorOptions OptionsOf(const JournalBegin& begin) {
   if (begin.has_best()) options.best = {begin.best().version(), begin.best().loss()};
   options.predicts_steps = begin.predicts_steps();
   options.data_notice = begin.data_notice();
+  options.changed_settings = {begin.changed_settings().begin(), begin.changed_settings().end()};
   return options;
 }
 

@@ -31,6 +31,8 @@ struct CoordinatorOptions {
   // Whether step times can be predicted, for comm.scheduler AUTO.
   bool predicts_steps = false;
   std::string data_notice;  // user-facing notice about the data and the resumed run; may be empty
+  // Settings that differ from those of the checkpoint of `start`: "train.steps 300 -> 600".
+  std::vector<std::string> changed_settings;
 };
 
 // Convert to and from the first record of a job's journal.

@@ -162,6 +162,11 @@ void RunReporter::OnNotice(const std::string& text) {
   Tell([&] { metrics_.Notice(text); }, text);
 }
 
+void RunReporter::OnSettings(const SettingsChange& change) {
+  metrics_.Settings(change);
+  if (!change.changed.empty()) history_.OnSettings(change);
+}
+
 void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
   Count([](JobTotals& totals) { ++totals.rollbacks; });
   exports_.BeginTimeline(timeline.number, timeline.version, now, metrics_.is_behind());

@@ -72,5 +72,24 @@ TEST_F(RunReporterTest, LeavesOutTheLossesOfStepsThatAreGone) {
   EXPECT_THAT(said, HasSubstr("continue with: tug train --resume"));
 }
 
+TEST_F(RunReporterTest, ARecoveredRunHasItsChangedSettingsOnce) {
+  const std::string path = (root_ / "metrics.jsonl").string();
+  const auto report = [&](MetricsLog log, const std::vector<std::string>& changed) {
+    RunReporter reporter(std::move(log),
+                         RunExports::Open(config_, {.run_dir = root_.string()}).value(), {},
+                         root_.string(), "title", config_, absl::UnixEpoch());
+    reporter.OnSettings({5, changed});
+    EXPECT_TRUE(reporter.Flush().ok());
+    return reporter.history().Since(0).settings.size();
+  };
+  const std::vector<std::string> changed = {"train.steps 6 -> 24"};
+  EXPECT_EQ(report(MetricsLog::Open(path, 2).value(), changed), 1u);
+  const auto size = fs::file_size(path);
+  EXPECT_EQ(report(MetricsLog::Continue(path, 2, 0).value(), changed), 1u);
+  EXPECT_EQ(fs::file_size(path), size);
+  EXPECT_EQ(report(MetricsLog::Open(path, 3).value(), {}), 0u);
+  EXPECT_THAT(ReadLossCurve(path)->settings, ::testing::IsEmpty()) << "resumed from step 5 again";
+}
+
 }  // namespace
 }  // namespace tug

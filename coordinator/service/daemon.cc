@@ -229,6 +229,14 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
   return end;
 }
 
+// Reports what is known before nodes join. A process that recovers the job repeats this, and
+// MetricsLog skips the lines that exist.
+void ReportStart(const CoordinatorOptions& begin, RunReporter& reporter) {
+  if (!begin.data_notice.empty()) reporter.OnNotice(begin.data_notice);
+  if (begin.start.restore_path.empty()) return;
+  reporter.OnSettings({begin.start.version, begin.changed_settings});
+}
+
 // Starts a fresh or resumed job in its folder.
 absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions begin) {
   Job job{.config = begin.config, .run_dir = begin.run_dir, .began = RealTime().Now()};
@@ -253,7 +261,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
     job.reporter->Say(
         absl::StrCat("warning: unfinished checkpoints were not deleted: ", discarded.message()));
   }
-  if (!begin.data_notice.empty()) job.reporter->OnNotice(begin.data_notice);
+  ReportStart(begin, *job.reporter);
   const std::string how =
       begin.start.version == 0 ? "" : absl::StrCat(", from step ", begin.start.version);
   return Serve(options, options.listen, how, job);
@@ -338,7 +346,7 @@ class TakingUp {
                                           record.begin().metrics_bytes()));
     ASSIGN_OR_RETURN(job_.reporter, MakeReporter(job_, std::move(metrics), begin.start, options_));
     job_.loop = std::make_unique<JobLoop>(*job_.reporter, job_.config, job_.run_dir, options_);
-    if (!begin.data_notice.empty()) job_.reporter->OnNotice(begin.data_notice);
+    ReportStart(begin, *job_.reporter);
     job_.coordinator = std::make_unique<Coordinator>(std::move(begin));
     return absl::OkStatus();
   }
