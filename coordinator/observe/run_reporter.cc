@@ -273,10 +273,9 @@ void RunReporter::PrintNextCommands(const StatusReply& status, bool complete) {
   if (status.last_checkpoint() == 0) {
     line_.Say("no step was run and no checkpoint written: start the job again");
   } else if (!complete) {
-    const std::string command = !continue_with_.empty() ? continue_with_
-                                : external              ? "tug coordinator JOB"
-                                                        : "tug train";
-    line_.Say(absl::StrCat("continue with: ", command, " --resume ", run));
+    // The launcher may have another working folder.
+    line_.Say(absl::StrCat("continue with: ", ResumeCommand(continue_with_, model_), " ",
+                           continue_with_.empty() ? run : run_dir_));
   } else if (!external && replay_.empty()) {
     const bool writes = model_.family() == ModelConfig::DECODER;
     line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));

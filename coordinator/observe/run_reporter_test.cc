@@ -27,12 +27,13 @@ class RunReporterTest : public ::testing::Test {
   }
 
   // Summary of a job that took `taken` steps, evaluated the last of them, and ended at `step`.
-  std::string SummaryOf(uint64_t taken, uint64_t step) {
+  std::string SummaryOf(uint64_t taken, uint64_t step, const std::string& continue_with = "") {
     std::string said;
     RunReporter reporter(MetricsLog::Open((root_ / "metrics.jsonl").string(), 1).value(),
                          RunExports::Open(config_, {.run_dir = root_.string()}).value(),
                          {.out = [&said](absl::string_view text) { absl::StrAppend(&said, text); },
-                          .terminal = false},
+                          .terminal = false,
+                          .continue_with = continue_with},
                          root_.string(), "title", config_, absl::UnixEpoch());
     StepMetrics metrics;
     metrics.step = taken;
@@ -70,6 +71,16 @@ TEST_F(RunReporterTest, LeavesOutTheLossesOfStepsThatAreGone) {
   EXPECT_THAT(said, Not(HasSubstr("training loss")));
   EXPECT_THAT(said, Not(HasSubstr("validation loss")));
   EXPECT_THAT(said, HasSubstr("continue with: tug train --resume"));
+}
+
+// The launcher's working folder may differ from ours.
+TEST_F(RunReporterTest, NamesTheLaunchersCommandWithTheWholePath) {
+  const fs::path before = fs::current_path();
+  fs::current_path(root_.parent_path());
+  EXPECT_THAT(SummaryOf(5, 5), HasSubstr("continue with: tug train --resume run_reporter_test\n"));
+  EXPECT_THAT(SummaryOf(5, 5, "tug launch job --hosts hosts"),
+              HasSubstr("continue with: tug launch job --hosts hosts --resume " + root_.string()));
+  fs::current_path(before);
 }
 
 TEST_F(RunReporterTest, ARecoveredRunHasItsChangedSettingsOnce) {
