@@ -331,10 +331,9 @@ std::string Coordinator::Failure() const {
   if (committed == 0) {
     return absl::StrCat(stage_.failure(), "; no checkpoint was written yet: start the job again");
   }
-  const bool external = config().model().external();
-  return absl::StrCat(stage_.failure(), "; resume with: tug ",
-                      external ? "coordinator JOB" : "train", " --resume ", options_.run_dir,
-                      " (step ", committed, ")");
+  return absl::StrCat(stage_.failure(),
+                      "; resume with: ", ResumeCommand(options_.continue_with, config().model()),
+                      " ", options_.run_dir, " (step ", committed, ")");
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {

@@ -172,6 +172,7 @@ TEST_F(JournaledJob, RefusesARecordThatCannotBeOfThisJob) {
 TEST(CoordinatorJournal, OptionsSurviveTheJournal) {
   CoordinatorOptions options = JobUnderTest::Options(2, 3, 10, 4, 3);
   options.data_notice = "a notice";
+  options.changed_settings = {"train.steps 8 -> 10", "seed 1 -> 2"};
   options.start = {.number = 3, .version = 4, .restore_path = "/c", .clocks = {4, 5, 6}};
   options.past_evals.push_back({.version = 2, .loss = 1.5, .accuracy = 0.5, .targets = 9});
   options.best = {2, 1.5};
@@ -179,6 +180,7 @@ TEST(CoordinatorJournal, OptionsSurviveTheJournal) {
   const JournalBegin begin = BeginOf(options);
   EXPECT_EQ(BeginOf(OptionsOf(begin)).SerializeAsString(), begin.SerializeAsString());
   EXPECT_EQ(OptionsOf(begin).layout.segment_bytes, options.layout.segment_bytes);
+  EXPECT_EQ(OptionsOf(begin).changed_settings, options.changed_settings);
 }
 
 }  // namespace

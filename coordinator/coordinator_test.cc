@@ -359,7 +359,9 @@ TEST(Coordinator, IsDoneWhenWorkersFinishedAndTheFinalCheckpointIsCommitted) {
 }
 
 TEST(Coordinator, AFailureSaysHowToGoOnFromTheCheckpointThatWasBeingCommitted) {
-  JobUnderTest job(1, 1, 3);
+  CoordinatorOptions options = JobUnderTest::Options(1, 1, 3, 0, 1);
+  options.continue_with = "tug launch job --hosts hosts";
+  JobUnderTest job(options);
   job.Run(1, 1);
   job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 3), 1, 3));
   ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
@@ -372,7 +374,8 @@ TEST(Coordinator, AFailureSaysHowToGoOnFromTheCheckpointThatWasBeingCommitted) {
   job.Pass(absl::Milliseconds(100));
   const auto ended = job.Take<JobEnded>();
   ASSERT_EQ(ended.size(), 1u);
-  EXPECT_THAT(std::string(ended[0].status.message()), HasSubstr("resume with: tug train --resume"));
+  EXPECT_THAT(std::string(ended[0].status.message()),
+              HasSubstr("resume with: tug launch job --hosts hosts --resume /runs/job-1 (step 3)"));
 }
 
 TEST(Coordinator, StopsAtTheStepAfterTheLatestOneBegun) {

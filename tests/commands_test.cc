@@ -92,6 +92,9 @@ TEST_F(CommandsTest, ResumesRunWithoutItsJobFile) {
   EXPECT_THAT(resumed.err(), AllOf(HasSubstr("changed settings: train.steps 6 -> 9\n"),
                                    HasSubstr("done: 9 of 9 steps")));
   EXPECT_THAT(ReadText(Path("run/config.textproto")), HasSubstr("learning_rate: 0.002"));
+  EXPECT_THAT(ReadText(Path("run/metrics.jsonl")),
+              HasSubstr(R"("step":6,"changed":["train.steps 6 -> 9"])"));
+  EXPECT_THAT(ReadText(Path("run/loss.svg")), HasSubstr("train.steps 6 -&gt; 9"));
   ExpectErrorLine(Run({"train"}), {"no job given", "--resume RUN"});
 }
 

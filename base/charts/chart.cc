@@ -28,10 +28,10 @@ std::string TitleOf(const std::string& title) {
 }
 
 std::string SvgText(double x, double y, const char* anchor, const std::string& attributes,
-                    const std::string& text) {
+                    const std::string& text, const std::string& title = "") {
   if (text.empty()) return "";
-  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>%s</text>\n", x, y,
-                         anchor, attributes, XmlEscaped(text));
+  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>%s%s</text>\n", x, y,
+                         anchor, attributes, XmlEscaped(text), TitleOf(title));
 }
 
 std::string SvgRect(const ChartRange& x, const ChartRange& y, const std::string& attributes,
@@ -171,7 +171,7 @@ class Drawing {
     for (const ChartDot& dot : chart_.dots) svg += Dot(dot);
     for (const ChartText& text : chart_.texts) {
       svg += SvgText(x_.At(text.at.x) + text.right, y_.At(text.at.y) + text.down, text.anchor,
-                     Attribute("class", "small"), text.text);
+                     Attribute("class", "small"), text.text, text.title);
     }
     return svg + NamesOfLines();
   }

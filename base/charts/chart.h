@@ -98,6 +98,7 @@ struct ChartText {
   std::string text;
   double right = 8, down = 4;
   const char* anchor = "start";  // "start", "middle" or "end"
+  std::string title;
 };
 
 struct Chart {

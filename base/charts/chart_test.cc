@@ -47,10 +47,12 @@ TEST(ChartsSvg, EscapesTexts) {
   chart.title = "a<b";
   chart.note = "c&d";
   chart.boxes = {{{0, 1}, {0, 1}, "red", "e>f", "<g>"}};
+  chart.texts = {{.at = {0, 0}, .text = "i&j", .title = "k&l"}};
   const ChartGrid grid = {.width = 100, .left = 0, .right = 0, .legend = {{"\"h\"", "red"}}};
   EXPECT_THAT(ChartsSvg({chart}, grid),
               AllOf(HasSubstr("a&lt;b"), HasSubstr("c&amp;d"), HasSubstr("<title>e&gt;f</title>"),
-                    HasSubstr("&lt;g&gt;"), HasSubstr("&quot;h&quot;")));
+                    HasSubstr("&lt;g&gt;"), HasSubstr("&quot;h&quot;"),
+                    HasSubstr(">i&amp;j<title>k&amp;l</title></text>")));
 }
 
 TEST(ChartsSvg, FitsAxesToShapes) {

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/membership/coordinator_options.h"
 
+#include "absl/strings/str_cat.h"
 #include "proto/journal.pb.h"
 
 namespace tug {
+
+std::string ResumeCommand(const std::string& continue_with, const ModelConfig& model) {
+  const std::string command = !continue_with.empty() ? continue_with
+                              : model.external()     ? "tug coordinator JOB"
+                                                     : "tug train";
+  return absl::StrCat(command, " --resume");
+}
 
 JournalBegin BeginOf(const CoordinatorOptions& options) {
   JournalBegin begin;
@@ -34,6 +42,8 @@ JournalBegin BeginOf(const CoordinatorOptions& options) {
   }
   begin.set_predicts_steps(options.predicts_steps);
   begin.set_data_notice(options.data_notice);
+  begin.mutable_changed_settings()->Assign(options.changed_settings.begin(),
+                                           options.changed_settings.end());
   return begin;
 }
 
@@ -59,6 +69,7 @@ CoordinatorOptions OptionsOf(const JournalBegin& begin) {
   if (begin.has_best()) options.best = {begin.best().version(), begin.best().loss()};
   options.predicts_steps = begin.predicts_steps();
   options.data_notice = begin.data_notice();
+  options.changed_settings = {begin.changed_settings().begin(), begin.changed_settings().end()};
   return options;
 }
 

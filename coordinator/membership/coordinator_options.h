@@ -31,7 +31,16 @@ struct CoordinatorOptions {
   // Whether step times can be predicted, for comm.scheduler AUTO.
   bool predicts_steps = false;
   std::string data_notice;  // user-facing notice about the data and the resumed run; may be empty
+  // Settings that differ from those of the checkpoint of `start`: "train.steps 300 -> 600".
+  std::vector<std::string> changed_settings;
+  // The launcher's command that continues the job, without --resume; empty: that of the job's kind.
+  // UTF-8. Not in the journal.
+  std::string continue_with;
 };
+
+// Command that resumes a job, up to the folder: "tug train --resume". `continue_with`: see
+// CoordinatorOptions.
+std::string ResumeCommand(const std::string& continue_with, const ModelConfig& model);
 
 // Convert to and from the first record of a job's journal.
 JournalBegin BeginOf(const CoordinatorOptions& options);

@@ -73,6 +73,7 @@ TEST(HistoryJson, HasARowForEachPoint) {
   history.OnEval({.version = 1, .loss = 3, .final = true});
   history.OnEvent("went back", 8);
   history.OnStatus(Job(), 9);
+  history.OnSettings({0, {"seed 1 -> 2"}});
   const json news = json::parse(HistoryJson(history.Since(0)));
   EXPECT_EQ(news["reset"], true);
   EXPECT_EQ(news["points"], json::parse("[[1, 7.0, 2.5, 0.25, 64.0]]"));
@@ -81,6 +82,7 @@ TEST(HistoryJson, HasARowForEachPoint) {
   EXPECT_EQ(news["events"], json::parse("[[8.0, 1, \"went back\"]]"));
   EXPECT_EQ(news["steps"], json::parse("[[1, [[4, 0.25, 0.125, 0.0, 0.0]]]]"));
   EXPECT_EQ(news["links"], json::parse("[[9.0, [[1, 0.0], [2, 0.0]]]]"));
+  EXPECT_EQ(news["settings"], json::parse(R"([[0, ["seed 1 -> 2"]]])"));
 }
 
 class LivePageTest : public ::testing::Test {

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/charts/chart.h"
 
 namespace tug {
@@ -13,10 +15,15 @@ namespace {
 
 constexpr double kWidth = 860, kLeft = 64, kRight = 24;
 constexpr char kTraining[] = "#2f6db5", kValidation[] = "#d1495b";  // colours
+constexpr size_t kLabelLetters = 48;  // a label fits in half of the width
+constexpr size_t kLabelRows = 8;
+constexpr double kLabelHeight = 15;
 // For viewers that know little CSS: without variables.
 constexpr char kStyle[] =
     "svg { font: 12px sans-serif; } text { fill: #333; } .name { font-size: 16px; "
-    "font-weight: bold; } .grid { stroke: #e6e6e6; } .dot { stroke: white; }";
+    "font-weight: bold; } .grid { stroke: #e6e6e6; } .dot { stroke: white; } "
+    ".settings { stroke: #777; stroke-dasharray: 4 3; } "
+    ".small { paint-order: stroke; stroke: white; stroke-width: 3px; }";
 
 std::vector<ChartPoint> Finite(const std::vector<LossPoint>& points) {
   std::vector<ChartPoint> finite;
@@ -74,6 +81,41 @@ std::vector<ChartPoint> Smoothed(const std::vector<ChartPoint>& points) {
   return smooth;
 }
 
+// The first setting, and the number of the others.
+std::string LabelOf(const std::vector<std::string>& changed) {
+  std::string label = changed.front();
+  if (label.size() > kLabelLetters) label = label.substr(0, kLabelLetters - 3) + "...";
+  if (changed.size() > 1) absl::StrAppend(&label, ", +", changed.size() - 1, " more");
+  return label;
+}
+
+// Draws a rule at each change, with a label on the wider side; labels of neighbours are below one
+// another. `last_step`: the end of the x axis.
+void MarkSettings(const std::vector<SettingsChange>& settings, double last_step, Chart& chart) {
+  for (size_t i = 0; i < settings.size(); ++i) {
+    if (settings[i].changed.empty()) continue;
+    const auto step = static_cast<double>(settings[i].step);
+    const bool on_the_right = step < last_step / 2;
+    chart.rules.push_back({{step, step}, kWholeAxis, "settings"});
+    chart.texts.push_back({.at = {step, kAxisEnd},
+                           .text = LabelOf(settings[i].changed),
+                           .right = on_the_right ? 5.0 : -5.0,
+                           .down = kLabelHeight * static_cast<double>(i % kLabelRows + 1),
+                           .anchor = on_the_right ? "start" : "end",
+                           .title = absl::StrCat("settings changed at step ", settings[i].step,
+                                                 ":\n", absl::StrJoin(settings[i].changed, "\n"))});
+  }
+}
+
+double LastStep(const LossCurve& curve) {
+  uint64_t last = 0;
+  for (const auto* series : {&curve.training, &curve.validation}) {
+    if (!series->empty()) last = std::max(last, series->back().step);
+  }
+  if (!curve.settings.empty()) last = std::max(last, curve.settings.back().step);
+  return static_cast<double>(last);
+}
+
 }  // namespace
 
 std::string LossCurveSvg(const LossCurve& curve) {
@@ -100,6 +142,8 @@ std::string LossCurveSvg(const LossCurve& curve) {
   if (training.empty() && validation.empty()) {
     chart.x.range = chart.y.range = ChartRange{0, 1};
     chart.texts = {{{0.5, 0.5}, "no step was completed", 0, 0, "middle"}};
+  } else {
+    MarkSettings(curve.settings, LastStep(curve), chart);
   }
   return SvgFile(ChartsSvg({chart}, grid), kStyle,
                  "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>");

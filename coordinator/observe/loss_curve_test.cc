@@ -35,6 +35,22 @@ TEST(LossCurveSvg, DrawsBothSeriesAndEscapesTheTitle) {
   EXPECT_THAT(svg, HasSubstr("</svg>"));
 }
 
+TEST(LossCurveSvg, MarksChangedSettings) {
+  LossCurve curve = Curve(1000);
+  curve.settings = {{250, {"train.steps 500 -> 1000", "optimizer.learning_rate 0.1 -> 0.01"}},
+                    {750, {"data.path \"" + std::string(60, 'a') + "\" -> \"b\""}}};
+  const std::string svg = LossCurveSvg(curve);
+  EXPECT_THAT(svg,
+              HasSubstr(R"(<line x1="257.0" y1="428.0" x2="257.0" y2="48.0" class="settings")"));
+  EXPECT_THAT(svg, HasSubstr("x=\"262.0\" y=\"63.0\" text-anchor=\"start\" class=\"small\">"
+                             "train.steps 500 -&gt; 1000, +1 more<title>settings changed at step "
+                             "250:\ntrain.steps 500 -&gt; 1000\noptimizer.learning_rate"));
+  EXPECT_THAT(svg, HasSubstr("x=\"638.0\" y=\"78.0\" text-anchor=\"end\" class=\"small\">"
+                             "data.path &quot;" +
+                             std::string(34, 'a') + "...<title>"));
+  EXPECT_THAT(LossCurveSvg({.settings = curve.settings}), Not(HasSubstr("train.steps")));
+}
+
 TEST(LossCurveSvg, StaysSmallAndFiniteForLongAndNonfiniteRuns) {
   LossCurve curve = Curve(200000);
   curve.training[5].loss = std::numeric_limits<double>::quiet_NaN();

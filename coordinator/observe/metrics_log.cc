@@ -27,6 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kPathKind[] = "critical_path";
+constexpr char kSettingsKind[] = "settings";
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -46,9 +47,7 @@ struct Loss {
   bool final = false;
 };
 
-std::optional<Loss> ParseLoss(const std::string& line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
+std::optional<Loss> ParseLoss(const Json& json) {
   const auto kind = json.find("kind"), step = json.find("step"), loss = json.find("loss");
   if (kind == json.end() || step == json.end() || loss == json.end() || !kind->is_string() ||
       !step->is_number_unsigned() || !(loss->is_number() || loss->is_null())) {
@@ -60,6 +59,19 @@ std::optional<Loss> ParseLoss(const std::string& line) {
       .step = step->get<uint64_t>(),
       .loss = loss->is_null() ? std::numeric_limits<double>::quiet_NaN() : loss->get<double>(),
       .final = final != json.end() && *final == true};
+}
+
+std::optional<SettingsChange> ParseSettings(const Json& json) {
+  const auto kind = json.find("kind"), step = json.find("step"), changed = json.find("changed");
+  if (kind == json.end() || *kind != kSettingsKind || step == json.end() ||
+      !step->is_number_unsigned() || changed == json.end() || !changed->is_array()) {
+    return std::nullopt;
+  }
+  SettingsChange change = {.step = step->get<uint64_t>()};
+  for (const Json& text : *changed) {
+    if (text.is_string()) change.changed.push_back(text.get<std::string>());
+  }
+  return change;
 }
 
 // Network traffic and encoding time of a job's nodes.
@@ -82,11 +94,12 @@ TrafficFigures TrafficFiguresOf(const StatusReply& status) {
   return figures;
 }
 
-absl::Status ForEachLoss(const std::string& path, absl::FunctionRef<void(const Loss&)> take) {
+absl::Status ForEachObject(const std::string& path, absl::FunctionRef<void(const Json&)> take) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
   for (std::string line; std::getline(file, line);) {
-    if (const std::optional<Loss> found = ParseLoss(line)) take(*found);
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object()) take(json);
   }
   return absl::OkStatus();
 }
@@ -188,6 +201,13 @@ void MetricsLog::Notice(const std::string& text) {
   Write(Dump({{"kind", "notice"}, {"timeline", timeline_}, {"text", text}}));
 }
 
+void MetricsLog::Settings(const SettingsChange& change) {
+  Write(Dump({{"kind", kSettingsKind},
+              {"timeline", timeline_},
+              {"step", change.step},
+              {"changed", change.changed}}));
+}
+
 void MetricsLog::CriticalPaths(const std::vector<StepPath>& paths) {
   if (is_behind()) return;  // the process that wrote the next line has written these
   for (const StepPath& path : paths) {
@@ -279,12 +299,17 @@ absl::Status MetricsLog::Flush() {
 
 absl::StatusOr<LossCurve> ReadLossCurve(const std::string& path) {
   std::map<uint64_t, double> training, validation;
-  RETURN_IF_ERROR(ForEachLoss(path, [&](const Loss& found) {
-    if (!std::isfinite(found.loss)) return;
-    if (found.kind == "step") training[found.step] = found.loss;
-    if (found.kind == "eval") validation[found.step] = found.loss;
-  }));
   LossCurve curve;
+  RETURN_IF_ERROR(ForEachObject(path, [&](const Json& json) {
+    if (std::optional<SettingsChange> change = ParseSettings(json)) {
+      std::erase_if(curve.settings, [&](const auto& past) { return past.step >= change->step; });
+      if (!change->changed.empty()) curve.settings.push_back(*std::move(change));
+    }
+    const std::optional<Loss> found = ParseLoss(json);
+    if (!found.has_value() || !std::isfinite(found->loss)) return;
+    if (found->kind == "step") training[found->step] = found->loss;
+    if (found->kind == "eval") validation[found->step] = found->loss;
+  }));
   for (const auto& [step, loss] : training) curve.training.push_back({step, loss});
   for (const auto& [step, loss] : validation) curve.validation.push_back({step, loss});
   return curve;
@@ -292,8 +317,11 @@ absl::StatusOr<LossCurve> ReadLossCurve(const std::string& path) {
 
 absl::StatusOr<std::vector<EvalMetrics>> ReadEvaluations(const std::string& path) {
   std::map<std::pair<uint64_t, bool>, double> losses;
-  RETURN_IF_ERROR(ForEachLoss(path, [&](const Loss& found) {
-    if (found.kind == "eval") losses[{found.step, found.final}] = found.loss;
+  RETURN_IF_ERROR(ForEachObject(path, [&](const Json& json) {
+    const std::optional<Loss> found = ParseLoss(json);
+    if (found.has_value() && found->kind == "eval") {
+      losses[{found->step, found->final}] = found->loss;
+    }
   }));
   std::vector<EvalMetrics> evals;
   for (const auto& [key, loss] : losses) {

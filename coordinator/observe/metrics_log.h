@@ -32,6 +32,8 @@ namespace tug {
 //  settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of the first
 //              schedule)
 //  notice      text; lost nodes too
+//  settings    before the first step of a resumed run: step (that it resumes from), changed
+//              (settings that differ from its checkpoint's: "train.steps 300 -> 600"; may be empty)
 //  critical_path
 //              for each traced step, after the last of them: step, seconds, parts: what, who,
 //              seconds, the largest first (blame.h)
@@ -66,6 +68,7 @@ class MetricsLog {
   void Trial(const TrialMetrics& metrics);
   void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
+  void Settings(const SettingsChange& change);
   void CriticalPaths(const std::vector<StepPath>& paths);
   void Workers(const WorkerTotals& workers);
   void Nodes(const StatusReply& status);
@@ -96,7 +99,8 @@ class MetricsLog {
   int error_ = 0;             // errno of the first failed write
 };
 
-// Reads the losses of a metrics.jsonl; skips damaged lines (cut off by a kill). Errors: NOT_FOUND,
+// Reads the losses of a metrics.jsonl, and the changes of settings that hold: a run resumed from an
+// earlier step makes later ones void. Skips damaged lines (cut off by a kill). Errors: NOT_FOUND,
 // naming the file.
 absl::StatusOr<LossCurve> ReadLossCurve(const std::string& path);
 

@@ -108,6 +108,31 @@ TEST(MetricsLog, LaterLineOfAStepCountsAfterAResume) {
   EXPECT_EQ(curve->training[1].loss, 2.5);
 }
 
+TEST(MetricsLog, KeepsTheChangesOfSettingsThatHold) {
+  const std::string path = Fresh("settings.jsonl");
+  auto log = MetricsLog::Open(path, 2);
+  ASSERT_TRUE(log.ok()) << log.status();
+  log->Settings({50, {"train.steps 60 -> 90", "seed 1 -> 2"}});
+  log->Settings({80, {"train.steps 90 -> 120"}});
+  ASSERT_TRUE(log->Flush().ok());
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, R"({"kind":"settings","timeline":2,"step":50,)"
+                  R"("changed":["train.steps 60 -> 90","seed 1 -> 2"]})");
+  const auto steps = [&] {
+    std::vector<uint64_t> found;
+    for (const SettingsChange& change : ReadLossCurve(path)->settings) found.push_back(change.step);
+    return found;
+  };
+  EXPECT_THAT(steps(), ::testing::ElementsAre(50, 80));
+  EXPECT_EQ(ReadLossCurve(path)->settings[0].changed.size(), 2u);
+  log->Settings({80, {}});  // resumed from the same step, with the settings of its checkpoint
+  std::ofstream(path, std::ios::app) << "{\"kind\":\"settings\",\"step\":90}\n";
+  ASSERT_TRUE(log->Flush().ok());
+  EXPECT_THAT(steps(), ::testing::ElementsAre(50));
+}
+
 // A kill or a full disk may cut off the last line anywhere.
 TEST(MetricsLog, AResumedRunBeginsALine) {
   const std::string path = Fresh("torn.jsonl");

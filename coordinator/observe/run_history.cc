@@ -57,6 +57,11 @@ void RunHistory::OnEvent(const std::string& text, double at_seconds) {
   Append(events_, Event{at_seconds, step_, text.substr(0, kEventBytes)}, kEventLimit);
 }
 
+void RunHistory::OnSettings(const SettingsChange& change) {
+  absl::MutexLock lock(&mutex_);
+  Append(settings_, change, kMaxSettings);
+}
+
 void RunHistory::OnStatus(const StatusReply& status, double at_seconds) {
   absl::MutexLock lock(&mutex_);
   if (!links_.empty() && at_seconds < links_.back().part.at_seconds + kLinkSeconds) return;
@@ -89,6 +94,7 @@ RunHistory::News RunHistory::Since(uint64_t since) const {
   take(events_, news.events);
   take(steps_, news.steps);
   take(links_, news.links);
+  take(settings_, news.settings);
   return news;
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "coordinator/observe/loss_curve.h"
 #include "coordinator/observe/thinned_curve.h"
 #include "coordinator/progress/progress.h"
 #include "proto/control.pb.h"
@@ -34,6 +35,7 @@ class RunHistory {
   static constexpr size_t kMaxWorkers = 64;
   static constexpr size_t kLinkSamples = 300;  // at least a second apart
   static constexpr size_t kMaxNodes = 64;
+  static constexpr size_t kMaxSettings = 16;
 
   struct Eval {
     uint64_t step = 0;
@@ -63,12 +65,14 @@ class RunHistory {
     std::vector<Event> events;
     std::vector<StepTimes> steps;
     std::vector<LinkSample> links;
+    std::vector<SettingsChange> settings;
   };
 
   // `at_seconds`: since the coordinator began.
   void OnStep(const StepMetrics& metrics, double at_seconds);
   void OnEval(const EvalMetrics& metrics);
   void OnEvent(const std::string& text, double at_seconds);
+  void OnSettings(const SettingsChange& change);
   void OnStatus(const StatusReply& status, double at_seconds);
 
   // Returns the parts newer than number `since`; 0: all.
@@ -97,6 +101,7 @@ class RunHistory {
   std::deque<Numbered<Event>> events_ ABSL_GUARDED_BY(mutex_);
   std::deque<Numbered<StepTimes>> steps_ ABSL_GUARDED_BY(mutex_);
   std::deque<Numbered<LinkSample>> links_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Numbered<SettingsChange>> settings_ ABSL_GUARDED_BY(mutex_);
   uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

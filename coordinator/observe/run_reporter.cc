@@ -162,6 +162,11 @@ void RunReporter::OnNotice(const std::string& text) {
   Tell([&] { metrics_.Notice(text); }, text);
 }
 
+void RunReporter::OnSettings(const SettingsChange& change) {
+  metrics_.Settings(change);
+  if (!change.changed.empty()) history_.OnSettings(change);
+}
+
 void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
   Count([](JobTotals& totals) { ++totals.rollbacks; });
   exports_.BeginTimeline(timeline.number, timeline.version, now, metrics_.is_behind());
@@ -267,10 +272,9 @@ void RunReporter::PrintNextCommands(const StatusReply& status, bool complete) {
   if (status.last_checkpoint() == 0) {
     line_.Say("no step was run and no checkpoint written: start the job again");
   } else if (!complete) {
-    const std::string command = !continue_with_.empty() ? continue_with_
-                                : external              ? "tug coordinator JOB"
-                                                        : "tug train";
-    line_.Say(absl::StrCat("continue with: ", command, " --resume ", run));
+    // The launcher may have another working folder.
+    line_.Say(absl::StrCat("continue with: ", ResumeCommand(continue_with_, model_), " ",
+                           continue_with_.empty() ? run : run_dir_));
   } else if (!external && replay_.empty()) {
     const bool writes = model_.family() == ModelConfig::DECODER;
     line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));

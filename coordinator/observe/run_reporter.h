@@ -58,6 +58,8 @@ class RunReporter {
   void OnEval(const EvalMetrics& metrics, absl::Time now);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
+  // The run was resumed. Shows nothing at the terminal.
+  void OnSettings(const SettingsChange& change);
   void OnTimeline(const TimelineBegun& timeline, absl::Time now);
   void OnTrial(const TrialMetrics& metrics);
   void OnSettled(const SettledMetrics& metrics);

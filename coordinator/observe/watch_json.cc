@@ -114,6 +114,10 @@ std::string HistoryJson(const RunHistory::News& news) {
     }
     json["links"].push_back(Json::array({sample.at_seconds, std::move(nodes)}));
   }
+  json["settings"] = Json::array();
+  for (const SettingsChange& change : news.settings) {
+    json["settings"].push_back(Json::array({change.step, change.changed}));
+  }
   return WatchText(json);
 }
 

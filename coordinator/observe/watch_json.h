@@ -23,7 +23,8 @@ std::string StatusJson(const StatusReply& status);
 // /history.json: seq (pass it as the next `since`), reset (true: drop earlier results), points (and
 // open, or null): [step, at_seconds, loss, step seconds, tokens per step]; evals: [step, loss,
 // final]; events: [at_seconds, step, text]; steps: [step, [[virtual worker, seconds, compute, wait,
-// straggle], ...]]; links: [at_seconds, [[node, bytes per second], ...]].
+// straggle], ...]]; links: [at_seconds, [[node, bytes per second], ...]]; settings: [step,
+// [setting that the resumed run changed, ...]].
 std::string HistoryJson(const RunHistory::News& news);
 
 }  // namespace tug

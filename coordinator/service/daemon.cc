@@ -231,6 +231,14 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
   return end;
 }
 
+// Reports what is known before nodes join. A process that recovers the job repeats this, and
+// MetricsLog skips the lines that exist.
+void ReportStart(const CoordinatorOptions& begin, RunReporter& reporter) {
+  if (!begin.data_notice.empty()) reporter.OnNotice(begin.data_notice);
+  if (begin.start.restore_path.empty()) return;
+  reporter.OnSettings({begin.start.version, begin.changed_settings});
+}
+
 // Starts a fresh or resumed job in its folder.
 absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions begin) {
   Job job{.config = begin.config, .run_dir = begin.run_dir, .began = RealTime().Now()};
@@ -240,6 +248,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Open(metrics_path, begin.start.number));
   ASSIGN_OR_RETURN(job.reporter, MakeReporter(job, std::move(metrics), begin.start, options));
   begin.predicts_steps = options.predict_steps != nullptr;
+  begin.continue_with = options.continue_with;
   JournalRecord first;
   first.set_time_ns(absl::ToUnixNanos(job.began));
   *first.mutable_begin() = BeginOf(begin);
@@ -255,7 +264,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
     job.reporter->Say(
         absl::StrCat("warning: unfinished checkpoints were not deleted: ", discarded.message()));
   }
-  if (!begin.data_notice.empty()) job.reporter->OnNotice(begin.data_notice);
+  ReportStart(begin, *job.reporter);
   const std::string how =
       begin.start.version == 0 ? "" : absl::StrCat(", from step ", begin.start.version);
   return Serve(options, options.listen, how, job);
@@ -291,6 +300,11 @@ class TakingUp {
   }
 
  private:
+  std::string ResumeLine() const {
+    return absl::StrCat(ResumeCommand(options_.continue_with, job_.config.model()), " ",
+                        job_.run_dir);
+  }
+
   // Detects a journal cut off between two batches, which looks complete: the job would roll back to
   // a checkpoint that later ones have replaced.
   absl::Status CheckJournalIsWhole() const {
@@ -298,9 +312,9 @@ class TakingUp {
     if (!newest.ok()) return absl::OkStatus();
     const uint64_t version = newest->manifest.version();
     if (job_.coordinator->KnowsOfCheckpoint(version)) return absl::OkStatus();
-    return absl::DataLossError(
-        absl::StrCat(path_, " is truncated: it lacks the checkpoint ", newest->folder,
-                     "; continue from that checkpoint: tug train --resume ", job_.run_dir));
+    return absl::DataLossError(absl::StrCat(path_, " is truncated: it lacks the checkpoint ",
+                                            newest->folder,
+                                            "; continue from that checkpoint: ", ResumeLine()));
   }
 
   absl::Status Take(const JournalRecord& record) {
@@ -309,16 +323,15 @@ class TakingUp {
       return absl::DataLossError(
           absl::StrCat(path_,
                        " is damaged: it does not begin with the configuration of its job; continue "
-                       "from the last checkpoint: tug train --resume ",
-                       job_.run_dir));
+                       "from the last checkpoint: ",
+                       ResumeLine()));
     }
     if (record.has_listening()) address_ = record.listening();
     const absl::Status obeyed = job_.coordinator->Replay(record);
     if (!obeyed.ok()) {
-      return absl::Status(
-          obeyed.code(),
-          absl::StrCat(path_, ": ", obeyed.message(),
-                       "; continue from the last checkpoint: tug train --resume ", job_.run_dir));
+      return absl::Status(obeyed.code(),
+                          absl::StrCat(path_, ": ", obeyed.message(),
+                                       "; continue from the last checkpoint: ", ResumeLine()));
     }
     job_.loop->Recall(record, job_.coordinator->TakeActions());
     return absl::OkStatus();
@@ -340,7 +353,8 @@ class TakingUp {
                                           record.begin().metrics_bytes()));
     ASSIGN_OR_RETURN(job_.reporter, MakeReporter(job_, std::move(metrics), begin.start, options_));
     job_.loop = std::make_unique<JobLoop>(*job_.reporter, job_.config, job_.run_dir, options_);
-    if (!begin.data_notice.empty()) job_.reporter->OnNotice(begin.data_notice);
+    ReportStart(begin, *job_.reporter);
+    begin.continue_with = options_.continue_with;
     job_.coordinator = std::make_unique<Coordinator>(std::move(begin));
     return absl::OkStatus();
   }

@@ -245,7 +245,13 @@ TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   const auto checkpoint = FindCheckpoint(run_dir_);
   EXPECT_EQ(checkpoint->manifest.version(), stopped + 2);
   EXPECT_EQ(checkpoint->manifest.timeline(), 2u);
-  EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), stopped + 2);
+  const auto curve = ReadLossCurve(run_dir_ + "/" + kMetricsFile);
+  EXPECT_EQ(curve->training.size(), stopped + 2);
+  ASSERT_EQ(curve->settings.size(), 1u);
+  EXPECT_EQ(curve->settings[0].step, stopped);
+  EXPECT_EQ(curve->settings[0].changed.front(),
+            "train.steps 100000 -> " + std::to_string(stopped + 2));
+  EXPECT_THAT(File(kLossPicture), HasSubstr("train.steps 100000"));
 }
 
 TEST_F(DaemonTest, ARunWhoseMetricsEndAmidALineGoesOnWithALineOfItsOwn) {

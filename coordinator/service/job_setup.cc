@@ -234,8 +234,10 @@ absl::Status ContinueFrom(const FoundCheckpoint& from, const BlockTable& blocks,
                .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
                .residuals = ResidualsIn(manifest)};
   AddNotice(LackingText(from, job.config), job.data_notice);
-  if (const std::string changes = ChangedSettings(manifest, job.config); !changes.empty()) {
-    AddNotice(absl::StrCat("changed settings: ", changes), job.data_notice);
+  job.changed_settings = ChangedSettings(manifest, job.config);
+  if (!job.changed_settings.empty()) {
+    AddNotice(absl::StrCat("changed settings: ", absl::StrJoin(job.changed_settings, ", ")),
+              job.data_notice);
   }
   RecallEvaluations(run_dir, job);
   return absl::OkStatus();

@@ -232,7 +232,12 @@ TEST_F(JobSetupTest, ARunThatIsNotResumedKeepsItsTokensAndConfiguration) {
   EXPECT_THAT(refusal({}), HasSubstr("set data.path to the same"));
   Write("text.txt", Repeated("in the beginning was the word. "));
   const auto resumed = SetUp("run", {}, *from);
-  EXPECT_TRUE(resumed.ok()) << resumed.status();
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_TRUE(resumed->changed_settings.empty());
+  const auto longer = SetUp("run", {"train.steps=9"}, *from);
+  ASSERT_TRUE(longer.ok()) << longer.status();
+  EXPECT_THAT(longer->changed_settings, ::testing::Contains("train.steps 6 -> 9"));
+  EXPECT_THAT(longer->data_notice, HasSubstr("changed settings: train.steps 6 -> 9"));
 }
 
 TEST_F(JobSetupTest, PathsThatNoMessageHoldsAreRefusedBeforeTheyAreRead) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
@@ -113,7 +112,7 @@ JobConfig Comparable(JobConfig config) {
 
 }  // namespace
 
-std::string ChangedSettings(const Manifest& manifest, const JobConfig& config) {
+std::vector<std::string> ChangedSettings(const Manifest& manifest, const JobConfig& config) {
   std::string report;  // "modified: train.steps: 300 -> 600", a line each
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&report);
@@ -128,7 +127,7 @@ std::string ChangedSettings(const Manifest& manifest, const JobConfig& config) {
       changes.push_back(absl::StrCat(kind.second, " (", kind.first, ")"));
     }
   }
-  return absl::StrJoin(changes, ", ");
+  return changes;
 }
 
 absl::Status CheckResumedSettings(const Manifest& manifest, const std::string& folder,

@@ -3,6 +3,7 @@
 #define TUG_COORDINATOR_SERVICE_RESUME_CHECK_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/blocks.pb.h"
@@ -27,10 +28,10 @@ absl::Status CheckResumedSettings(const Manifest& manifest, const std::string& f
 absl::Status CheckResumedText(const Manifest& manifest, const std::string& folder,
                               const JobConfig& config);
 
-// User-facing list of the settings in which `config` (resolved) differs from the one the checkpoint
-// was made with: "train.steps 300 -> 600, optimizer.decay_steps 300 -> 600"; usually empty. Leaves
-// out what each start or machine determines. Pure.
-std::string ChangedSettings(const Manifest& manifest, const JobConfig& config);
+// User-facing texts of the settings in which `config` (resolved) differs from the one the
+// checkpoint was made with: "train.steps 300 -> 600", "optimizer.decay_steps 300 -> 600"; usually
+// none. Leaves out what each start or machine determines. Pure.
+std::vector<std::string> ChangedSettings(const Manifest& manifest, const JobConfig& config);
 
 }  // namespace tug
 

@@ -9,7 +9,9 @@
 namespace tug {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class ResumeCheckTest : public ::testing::Test {
  protected:
@@ -48,12 +50,14 @@ TEST_F(ResumeCheckTest, AllowsAnotherSpreadOfTheWork) {
 TEST_F(ResumeCheckTest, ListsChangedSettings) {
   config_.mutable_cluster()->set_compute_threads(9);
   config_.mutable_trace()->set_steps(5);
-  EXPECT_EQ(ChangedSettings(manifest_, config_), "");
+  EXPECT_THAT(ChangedSettings(manifest_, config_), IsEmpty());
   const uint64_t before = config_.train().steps();
   config_.mutable_train()->set_steps(5000);
-  EXPECT_EQ(ChangedSettings(manifest_, config_), absl::StrCat("train.steps ", before, " -> 5000"));
+  const std::string steps = absl::StrCat("train.steps ", before, " -> 5000");
+  EXPECT_THAT(ChangedSettings(manifest_, config_), ElementsAre(steps));
   config_.mutable_checkpoint()->set_interval(7);
-  EXPECT_THAT(ChangedSettings(manifest_, config_), HasSubstr(", checkpoint.interval "));
+  EXPECT_THAT(ChangedSettings(manifest_, config_),
+              ElementsAre(steps, HasSubstr("checkpoint.interval ")));
 }
 
 TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {

@@ -182,7 +182,9 @@ TEST_F(LaunchTest, EndsInOrderWhenInterrupted) {
   launch.Signal(SIGINT);
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
-  EXPECT_THAT(launch.out(), HasSubstr("stopped:"));
+  EXPECT_THAT(launch.out(), AllOf(HasSubstr("stopped:"),
+                                  HasSubstr(absl::StrCat("continue with: tug launch ", job(), " ")),
+                                  HasSubstr(" --resume " + Path("run"))));
   ExpectDaemonsGone(kGoneTime);
   EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
 }
