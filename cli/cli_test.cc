@@ -276,6 +276,8 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
   for (const char* row : {"bound", "fifo", "priority", "bytescheduler", "replay of vgg16"}) {
     EXPECT_THAT(one.output, HasSubstr(row));
   }
+  const Outcome equal = Tug("simulate scheduling replay.textproto --policies fifo,fifo");
+  EXPECT_THAT(equal.output, HasSubstr("\n\n4 workers, 2 servers: no policy gains 1% over fifo: "));
   const Outcome sizes =
       Tug("simulate scheduling replay.textproto --policies priority --workers 1,2000");
   EXPECT_EQ(sizes.exit_code, 0) << sizes.output;

@@ -2,6 +2,7 @@
 // tug simulate: predicts a job's steps on hypothetical machines. `tug simulate faults` is in
 // cli/simulate_faults.cc.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/files/text_file.h"
 #include "base/status_macros.h"
 #include "cli/simulate_faults.h"
@@ -23,6 +25,7 @@
 #include "process/commands.h"
 #include "process/policy_names.h"
 #include "process/standard_streams.h"
+#include "simulate/schedule/policy_note.h"
 #include "simulate/schedule/scheduling.h"
 
 namespace tug {
@@ -30,7 +33,8 @@ namespace {
 
 constexpr uint32_t kMaxWorkers = 4096;
 constexpr uint32_t kMaxServers = 1024;
-constexpr double kMaxChunks = 2e10;  // per prediction: about an hour
+constexpr double kMaxChunks = 2e10;          // per prediction: about an hour
+constexpr double kMaxExplainedChunks = 5e7;  // per prediction: a loss is explained by several
 
 struct SchedulingArguments {
   std::string job_file;
@@ -129,25 +133,70 @@ absl::StatusOr<std::vector<SizedJob>> SizedJobs(const SchedulingArguments& a, co
   return jobs;
 }
 
+// The steps of a job under each policy, in the order of --policies.
+using PolicySteps = std::vector<SchedulingPrediction>;
+
 // Prints each row when it is computed.
-absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& sized,
-                              const SimulatedHosts& hosts) {
+absl::StatusOr<PolicySteps> PrintPredictions(const SchedulingArguments& a, const SizedJob& sized,
+                                             const SimulatedHosts& hosts) {
   const double bound = sized.bound.step_seconds;
   std::printf("%7u  %7u  %-13s  %10.1f  %10.1f\n", sized.job.cluster().workers(),
               sized.job.cluster().servers(), "bound", bound * 1e3,
               sized.bound.exposed_seconds * 1e3);
   RETURN_IF_ERROR(FlushResults());
-  std::optional<double> first;
+  PolicySteps steps;
   for (const std::string& policy : a.policies) {
     JobConfig job = sized.job;
     ASSIGN_OR_RETURN(const CommConfig::Scheduler scheduler, ParseFixedPolicy(policy));
     job.mutable_comm()->set_scheduler(scheduler);
-    ASSIGN_OR_RETURN(const SchedulingPrediction step, PredictScheduling(job, hosts));
-    if (!first.has_value()) first = step.step_seconds;
+    ASSIGN_OR_RETURN(SchedulingPrediction step, PredictScheduling(job, hosts));
+    steps.push_back(std::move(step));
+    const double seconds = steps.back().step_seconds;
     std::printf("%7s  %7s  %-13s  %10.1f  %10.1f  %7.2f  %8.2f\n", "", "", policy.c_str(),
-                step.step_seconds * 1e3, step.exposed_seconds * 1e3, step.step_seconds / bound,
-                *first / step.step_seconds);
+                seconds * 1e3, steps.back().exposed_seconds * 1e3, seconds / bound,
+                steps.front().step_seconds / seconds);
     RETURN_IF_ERROR(FlushResults());
+  }
+  return steps;
+}
+
+// Why policy `index` is slower than the first.
+absl::StatusOr<std::string> LossNote(const SchedulingArguments& a, const SizedJob& sized,
+                                     const SimulatedHosts& hosts, const PolicySteps& steps,
+                                     size_t index) {
+  PolicyLoss loss{.policy = a.policies[index],
+                  .other = a.policies.front(),
+                  .seconds = steps[index].step_seconds,
+                  .other_seconds = steps.front().step_seconds};
+  ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(sized.job, hosts));
+  if (chunks > kMaxExplainedChunks) {
+    return absl::StrCat(loss.policy, " is slower than ", loss.other,
+                        "; simulating the possible causes would take too long");
+  }
+  ASSIGN_OR_RETURN(const CommConfig::Scheduler policy, ParseFixedPolicy(loss.policy));
+  ASSIGN_OR_RETURN(const CommConfig::Scheduler other, ParseFixedPolicy(loss.other));
+  ASSIGN_OR_RETURN(loss.without, RemoveCauses(sized.job, hosts, policy, other));
+  return WhyItLoses(loss);
+}
+
+// Appends why policies are slower than the first, or why none is faster.
+absl::Status AppendNotes(const SchedulingArguments& a, const SizedJob& sized,
+                         const SimulatedHosts& hosts, const PolicySteps& steps,
+                         std::vector<std::string>& notes) {
+  const ClusterConfig& cluster = sized.job.cluster();
+  const std::string at =
+      absl::StrCat(cluster.workers(), " workers, ", cluster.servers(), " servers: ");
+  const SchedulingPrediction& first = steps.front();
+  bool equal = true;
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const double ratio = steps[i].step_seconds / first.step_seconds;
+    equal = equal && std::abs(ratio - 1) <= kEqualSteps;
+    if (ratio <= 1 + kEqualSteps) continue;
+    ASSIGN_OR_RETURN(const std::string note, LossNote(a, sized, hosts, steps, i));
+    notes.push_back(absl::StrCat(at, note));
+  }
+  if (equal && steps.size() > 1) {
+    notes.push_back(absl::StrCat(at, WhyNoneGains(a.policies.front(), first, sized.bound)));
   }
   return absl::OkStatus();
 }
@@ -194,7 +243,16 @@ absl::Status SimulateScheduling(const SchedulingArguments& a) {
       hosts.message_seconds * 1e6, hosts.unevenness, hosts.unevenness);
   std::printf("%7s  %7s  %-13s  %10s  %10s  %7s  %8s\n", "workers", "servers", "policy", "step, ms",
               "exposed", "x bound", "speed-up");
-  for (const SizedJob& sized : jobs) RETURN_IF_ERROR(PrintPredictions(a, sized, hosts));
+  std::vector<PolicySteps> steps;
+  for (const SizedJob& sized : jobs) {
+    ASSIGN_OR_RETURN(PolicySteps of_job, PrintPredictions(a, sized, hosts));
+    steps.push_back(std::move(of_job));
+  }
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    RETURN_IF_ERROR(AppendNotes(a, jobs[i], hosts, steps[i], notes));
+  }
+  if (!notes.empty()) std::printf("\n%s\n", absl::StrJoin(notes, "\n").c_str());
   return absl::OkStatus();
 }
 
@@ -241,7 +299,8 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
       ->capture_default_str();
   command->footer(
       "Examples:\n"
-      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --link 200mbit\n"
+      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --set replay.time_scale=1 "
+      "--link 1gbit\n"
       "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --workers 4,16,64 --servers "
       "2,8,32 --link 10gbit\n"
       "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --set replay.size_scale=1 "
@@ -258,7 +317,8 @@ void AddSimulateCommand(CLI::App& app, Command& chosen) {
   simulate->require_subcommand(1);
   simulate->footer(
       "Examples:\n"
-      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --link 1gbit\n"
+      "  tug simulate scheduling deploy/jobs/replay_vgg16.textproto --set replay.time_scale=1 "
+      "--link 1gbit\n"
       "  tug simulate faults --runs 1000\n"
       "Each has its own --help.");
   AddSimulateScheduling(*simulate, chosen);

@@ -40,9 +40,26 @@ constexpr const char* kNotIdentity[] = {
     "security",
 };
 
+bool IsResolved(const std::string& path) { return absl::StrContains(path, "resolved_"); }
+
+void Clear(JobConfig& config, const char* path) {
+  const auto field = FindField(config, path);
+  TUG_CHECK_OK(field);
+  if (!field->IsPresent()) return;
+  Message& parent = const_cast<Message&>(*field->message);  // of `config`
+  parent.GetReflection()->ClearField(&parent, field->field);
+}
+
+// The configuration of a run, given as a job file, has these fields.
+void ClearResolved(JobConfig& config) {
+  for (const char* path : kNotIdentity) {
+    if (IsResolved(path)) Clear(config, path);
+  }
+}
+
 absl::Status RefuseResolved(const JobConfig& config) {
   for (const char* path : kNotIdentity) {
-    if (!absl::StrContains(path, "resolved_")) continue;
+    if (!IsResolved(path)) continue;
     const auto field = FindField(config, path);
     TUG_CHECK_OK(field);
     if (field->IsPresent()) {
@@ -165,14 +182,7 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
 }  // namespace
 
 JobConfig IdentityOf(JobConfig config) {
-  for (const char* path : kNotIdentity) {
-    const auto field = FindField(config, path);
-    TUG_CHECK_OK(field);
-    if (field->IsPresent()) {
-      Message& parent = const_cast<Message&>(*field->message);  // in our own copy
-      parent.GetReflection()->ClearField(&parent, field->field);
-    }
-  }
+  for (const char* path : kNotIdentity) Clear(config, path);
   return config;
 }
 
@@ -186,6 +196,7 @@ absl::StatusOr<JobConfig> ParseJobFields(const std::string& text, const std::str
                                          std::span<const std::string> overrides) {
   JobConfig config;
   RETURN_IF_ERROR(ParseTextProto(text, source, config));
+  ClearResolved(config);
   for (const std::string& override_text : overrides) {
     RETURN_IF_ERROR(ApplyOverride(config, override_text));
   }

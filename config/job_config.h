@@ -24,12 +24,14 @@ inline constexpr uint64_t kMaxJobConfigBytes = uint64_t{12} << 20;
 // The same configuration as text.
 inline constexpr uint64_t kMaxJobTextBytes = kMaxJobConfigBytes * 4;
 
-// Limit of a job file as written by the user.
-inline constexpr uint64_t kJobFileLimitBytes = uint64_t{1} << 20;
+// Limit of a job file, which may be the configuration of a run.
+inline constexpr uint64_t kJobFileLimitBytes = kMaxJobTextBytes;
 
 // Reads a text-proto job file, applies overrides ("train.steps=100") in order, fills in defaults
-// and validates. Errors, one line each: NOT_FOUND (file, or field of an override), INVALID_ARGUMENT
-// (syntax with line and column; range; combination).
+// and validates. A job file may be the configuration of a run: what a coordinator filled in
+// (data.resolved_*) is ignored in it, and refused in overrides. Errors, one line each: NOT_FOUND
+// (file, or field of an override), INVALID_ARGUMENT (syntax with line and column; range;
+// combination).
 absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
                                         std::span<const std::string> overrides);
 

@@ -143,8 +143,16 @@ TEST(JobConfig, AReplayNeedsNeitherTextNorABatchThatFits) {
   EXPECT_EQ(config->cluster().compute_threads(), 1u);
   EXPECT_EQ(config->replay().time_scale(), 1);
   EXPECT_EQ(config->replay().size_scale(), 1);
-  EXPECT_THAT(ErrorOf(Parse("compute: REPLAY replay { resolved_profile { name: 'x' } }").status()),
-              HasSubstr("replay.resolved_profile is filled in by the coordinator"));
+}
+
+TEST(JobConfig, TheConfigurationOfARunIsAJobFile) {
+  const auto config = Parse(
+      "data { path: 'x' resolved_symbols: 3 resolved_labels: 'a' } "
+      "replay { resolved_profile { name: 'x' } }");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->data().resolved_symbols(), 0u);
+  EXPECT_TRUE(config->data().resolved_labels().empty());
+  EXPECT_FALSE(config->replay().has_resolved_profile());
 }
 
 TEST(JobConfig, LoadsAFileAndNamesAMissingOne) {
@@ -214,8 +222,6 @@ TEST(JobConfig, OverrideErrorsNameFieldsTypesAndNames) {
   EXPECT_THAT(ErrorWith({"name=a b"}), HasSubstr("not a job name"));
   EXPECT_THAT(ErrorWith({"data.path="}), HasSubstr("data.path is not set"));
   EXPECT_THAT(ErrorWith({"data.resolved_symbols=3"}), HasSubstr("filled in by the coordinator"));
-  EXPECT_THAT(ErrorOf(Parse("data { path: 'x' resolved_labels: 'a' }").status()),
-              HasSubstr("data.resolved_labels is filled in by the coordinator"));
 }
 
 TEST(JobConfig, ValidateRefusesAConfigurationWithoutDefaults) {
