@@ -281,8 +281,9 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
       ->type_name("RATE")
       ->capture_default_str();
   command
-      ->add_option("--policies", a->policies,
-                   "Policies: fifo, priority, bytescheduler; speed-up is relative to the first")
+      ->add_option(
+          "--policies", a->policies,
+          "Policies: fifo (wfbp), priority, bytescheduler; speed-up is relative to the first")
       ->delimiter(',')
       ->capture_default_str();
   command

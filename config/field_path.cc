@@ -298,10 +298,23 @@ std::string FieldNames(const Descriptor& type) {
   return absl::StrJoin(names, ", ");
 }
 
+std::string EnumValueText(const EnumValueDescriptor& value) {
+  const EnumDescriptor& type = *value.type();
+  std::vector<std::string> aliases;
+  for (int i = 0; i < type.value_count(); ++i) {
+    if (type.value(i)->number() == value.number()) aliases.push_back(type.value(i)->name());
+  }
+  const std::string name = type.FindValueByNumber(value.number())->name();
+  std::erase(aliases, name);
+  return aliases.empty() ? name : absl::StrCat(name, " (", absl::StrJoin(aliases, ", "), ")");
+}
+
 std::string EnumNames(const EnumDescriptor& type) {
   std::vector<std::string> names;
   for (int i = 0; i < type.value_count(); ++i) {
-    if (type.value(i)->number() != 0) names.push_back(type.value(i)->name());
+    const EnumValueDescriptor* const value = type.value(i);
+    const bool is_alias = type.FindValueByNumber(value->number()) != value;
+    if (value->number() != 0 && !is_alias) names.push_back(EnumValueText(*value));
   }
   return absl::StrJoin(names, ", ");
 }

@@ -54,6 +54,9 @@ std::string MeantField(const google::protobuf::Descriptor& root, const std::stri
 // "steps, global_batch, ...": for user-facing messages.
 std::string FieldNames(const google::protobuf::Descriptor& type);
 
+// Name of an enum's value, followed by its aliases: "FIFO (WFBP)".
+std::string EnumValueText(const google::protobuf::EnumValueDescriptor& value);
+
 // Names that a user may write for an enum: all except the one for "not given" (number 0).
 std::string EnumNames(const google::protobuf::EnumDescriptor& type);
 

@@ -204,6 +204,15 @@ TEST(JobConfig, OverridesAnyFieldByPath) {
   EXPECT_EQ(config->comm().scheduler(), CommConfig::FIFO);
 }
 
+TEST(JobConfig, KnowsFifoAsWaitFreeBackPropagation) {
+  const auto config = Parse("data { path: 'x' } train { steps: 5 }", {"comm.scheduler=wfbp"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->comm().scheduler(), CommConfig::FIFO);
+  EXPECT_THAT(config->comm().ShortDebugString(), HasSubstr("scheduler: FIFO"));
+  EXPECT_THAT(ErrorWith({"comm.scheduler=LIFO"}),
+              HasSubstr("one of FIFO (WFBP), PRIORITY, BYTESCHEDULER, AUTO"));
+}
+
 TEST(JobConfig, OverrideErrorsNameFieldsTypesAndNames) {
   EXPECT_THAT(ErrorWith({"train.stepz=1"}),
               AllOf(HasSubstr("\"stepz\" in train"), HasSubstr("steps, global_batch")));

@@ -40,6 +40,8 @@ TEST(FieldHelp, DescribesOneField) {
                     HasSubstr("\nenum Tokenizer {\n"), HasSubstr("GPT2_BPE = 4"),
                     Not(HasSubstr("tokenizer_path = "))));
   EXPECT_THAT(*FieldHelp("device"), HasSubstr("CUDA = "));
+  EXPECT_THAT(*FieldHelp("comm.scheduler"),
+              HasSubstr("WFBP = 1;           // another name of FIFO"));
   EXPECT_THAT(*FieldHelp("train"), AllOf(StartsWith("train: TrainConfig\nmessage TrainConfig {\n"),
                                          HasSubstr("label_smoothing = 9;\n")));
 }

@@ -3,18 +3,19 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "base/xml_text.h"
 #include "experiment/charts/error_panels.h"
 #include "experiment/charts/loss_panels.h"
 #include "experiment/charts/markdown_table.h"
 #include "experiment/charts/report_page.h"
 #include "experiment/charts/worker_timeline_svg.h"
+#include "experiment/results/answer.h"
 #include "experiment/results/verdicts.h"
 #include "experiment/sections/exchange_section.h"
 #include "experiment/sections/scheduling_section.h"
@@ -24,6 +25,7 @@ namespace tug {
 namespace {
 
 constexpr size_t kTimelineSteps = 4;
+constexpr char kLossName[] = "loss (nats per token)";
 
 // Labels of all axes except those that a figure shows: the title of a panel.
 std::string PanelTitle(const ExperimentPlan& plan, const PlannedFigure& figure,
@@ -39,31 +41,42 @@ ErrorPanel& PanelOf(ErrorPicture& picture, const std::string& title, const Exper
     if (panel.title == title) return panel;
   }
   ErrorPanel& panel = picture.panels.emplace_back(ErrorPanel{.title = title});
-  const std::vector<std::string> names =
-      figure.by.has_value() ? plan.axes[*figure.by].labels : std::vector<std::string>{""};
-  for (size_t i = 0; i < names.size(); ++i) {
-    panel.series.push_back({.name = names[i], .color = SeriesColor(i)});
+  if (!figure.by.has_value()) {
+    panel.series.push_back({.color = SeriesColor(0)});
+    return panel;
+  }
+  for (const size_t value : plan.ValuesInCases(*figure.by)) {
+    panel.series.push_back(
+        {.name = plan.axes[*figure.by].titles[value], .color = SeriesColor(value)});
   }
   return panel;
+}
+
+// Position of a value among those that are drawn. REQUIRES: `drawn` has it.
+size_t PlaceOf(size_t value, const std::vector<size_t>& drawn) {
+  return static_cast<size_t>(std::find(drawn.begin(), drawn.end(), value) - drawn.begin());
 }
 
 ErrorPicture PictureOf(const ExperimentResults& results, const PlannedFigure& figure) {
   const ExperimentPlan& plan = results.plan;
   const PlannedAxis& over = plan.axes[*figure.over];
-  ErrorPicture picture{.x_name = over.name,
-                       .x_labels = over.labels,
+  const std::vector<size_t> places = plan.ValuesInCases(*figure.over);
+  std::vector<size_t> colors;
+  if (figure.by.has_value()) colors = plan.ValuesInCases(*figure.by);
+  ErrorPicture picture{.x_name = AxisHeading(over),
                        .y_name = MeasureHeading(*figure.measure),
                        .from_zero = figure.measure->from_zero,
                        .own_scales = figure.panels.has_value()};
+  for (const size_t value : places) picture.x_labels.push_back(over.titles[value]);
   for (const PlannedCase& one : plan.cases) {
     std::vector<double> values = results.Values(one, *figure.measure);
     const auto spread = SpreadOfRepeats(values);
     if (!spread.has_value()) continue;
     ErrorPanel& panel = PanelOf(picture, PanelTitle(plan, figure, one), plan, figure);
-    const size_t series = figure.by.has_value() ? one.values[*figure.by] : 0;
+    const size_t series = figure.by.has_value() ? PlaceOf(one.values[*figure.by], colors) : 0;
     const auto part =
         figure.part == nullptr ? std::nullopt : SpreadOfRepeats(results.Values(one, *figure.part));
-    panel.series[series].points.push_back({.x = one.values[*figure.over],
+    panel.series[series].points.push_back({.x = PlaceOf(one.values[*figure.over], places),
                                            .spread = *spread,
                                            .values = std::move(values),
                                            .part = part.has_value() ? part->median : 0});
@@ -96,9 +109,8 @@ std::function<double(uint64_t step, double seconds)> MegabytesBy(const RunFigure
 // each.
 std::string Losses(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
-  const std::vector<std::string> names =
-      plan.axes.empty() ? std::vector<std::string>{plan.cases[0].name} : plan.axes[0].labels;
   std::vector<Chart> panels;
+  std::map<size_t, std::string> colors;  // number of a colour, and the value that has it
   for (size_t i = 0; i < results.courses.size(); ++i) {
     const auto& figures = results.courses[i].figures;
     if (!figures.has_value()) continue;
@@ -107,26 +119,30 @@ std::string Losses(const ExperimentResults& results) {
     auto row = std::find_if(panels.begin(), panels.end(),
                             [&](const Chart& panel) { return panel.title == title; });
     if (row == panels.end()) {
-      panels.push_back(LossPanel(title, "step"));
-      for (const char* x : {"samples", "seconds", "MB pushed and pulled"}) {
-        panels.push_back(LossPanel("", x));
+      for (const char* x : {"steps", "samples", "time (s)", "pushed and pulled (MB)"}) {
+        panels.push_back(LossPanel(panels.size() % kLossPanels == 0 ? title : "", x));
       }
+      panels[panels.size() - kLossPanels].y.name = kLossName;
       row = panels.end() - kLossPanels;
     }
     const size_t number = one.values.empty() ? 0 : one.values[0];
+    const std::string name = plan.axes.empty() ? one.name : plan.axes[0].titles[number];
+    colors.emplace(number, name);
     const auto add = [&](const std::function<double(uint64_t, double)>& x) {
-      AddLosses(*figures, names[number], SeriesColor(number), x, *row++);
+      AddLosses(*figures, name, SeriesColor(number), x, *row++);
     };
     add([](uint64_t step, double) { return static_cast<double>(step); });
     add([&one](uint64_t step, double) { return SamplesAt(one.config, step); });
     add([](uint64_t, double seconds) { return seconds; });
     add(MegabytesBy(*figures));
   }
+  std::vector<std::pair<std::string, std::string>> legend;
+  for (const auto& [number, name] : colors) legend.emplace_back(name, SeriesColor(number));
   if (panels.empty()) return "";
   return FigureHtml("Losses",
                     "First repeat. Lines: moving mean of the training loss. Dots: validation "
                     "loss; the last dot is over the whole validation split.",
-                    LossPanelsSvg(panels, names));
+                    LossPanelsSvg(panels, legend));
 }
 
 std::string Timelines(const ExperimentResults& results) {
@@ -172,13 +188,17 @@ std::string Capitalized(std::string text) {
   return text;
 }
 
+std::string HeadingOf(const ExperimentPlan& plan) {
+  return absl::StrCat(plan.file.name(), ": ", plan.file.question());
+}
+
 std::string FigureText(const ExperimentPlan& plan, const PlannedFigure& figure, bool has_bars) {
   const Measure& measure = *figure.measure;
   const std::string interval = IntervalMeaning(plan.repeats);
   std::string text = Capitalized(absl::StrCat(
       measure.meaning, "; ", measure.better == Better::kLower ? "lower" : "higher", " is better."));
   if (figure.part != nullptr && has_bars) {
-    absl::StrAppend(&text, " Hatched: ", figure.part->name, ", ", figure.part->meaning, ".");
+    absl::StrAppend(&text, " Hatched: ", figure.part->title, ", ", figure.part->meaning, ".");
   }
   if (figure.panels.has_value()) absl::StrAppend(&text, " Each panel has its own scale.");
   if (interval.empty()) return text;
@@ -198,7 +218,7 @@ std::string VerdictsHtml(const ExperimentResults& results) {
 std::string MeaningsHtml(const ExperimentResults& results) {
   std::vector<std::string> texts;
   for (const Measure* measure : results.plan.measures) {
-    texts.push_back(absl::StrCat(measure->name, ": ", measure->meaning));
+    texts.push_back(absl::StrCat(measure->title, ": ", measure->meaning));
   }
   return ListHtml(texts);
 }
@@ -229,10 +249,8 @@ std::string RawRowsHtml(const ExperimentResults& results) {
 std::vector<DrawnFigure> DrawFigures(const ExperimentResults& results) {
   std::vector<DrawnFigure> drawn;
   for (const PlannedFigure& figure : results.plan.figures) {
-    std::string title = figure.title;
-    if (title.empty()) {
-      title = Capitalized(absl::StrReplaceAll(figure.measure->name, {{"_", " "}}));
-    }
+    const std::string title =
+        figure.title.empty() ? Capitalized(figure.measure->title) : figure.title;
     const ErrorPicture picture = PictureOf(results, figure);
     drawn.push_back(
         {title, FigureText(results.plan, figure, HasBars(picture)), ErrorPanelsSvg(picture)});
@@ -241,8 +259,8 @@ std::vector<DrawnFigure> DrawFigures(const ExperimentResults& results) {
 }
 
 std::string ExperimentReportHtml(const ExperimentResults& results) {
-  std::string html = absl::StrCat(PageBegin(results.plan.file.name()), "<p>",
-                                  XmlEscaped(results.plan.file.question()), "</p>\n",
+  std::string html = absl::StrCat(PageBegin(results.plan.file.name(), HeadingOf(results.plan)),
+                                  AnswerHtml(AnswerOf(results)),
                                   SettingsHtml(ResultSettings(results), results.command));
   if (results.rows.empty()) return html + "<p>Nothing has been measured yet.</p>\n" + PageEnd();
   absl::StrAppend(&html, VerdictsHtml(results), ListHtml(Findings(results)));
@@ -271,8 +289,10 @@ std::string ExperimentReportHtml(const ExperimentResults& results) {
 std::string ExperimentReportMarkdown(const ExperimentResults& results,
                                      const std::vector<std::string>& pictures) {
   const std::vector<DrawnFigure> figures = DrawFigures(results);
+  const std::string answer = AnswerOf(results);
   std::string text =
-      absl::StrCat("# ", results.plan.file.name(), "\n\n", results.plan.file.question(), "\n\n    ",
+      absl::StrCat("# ", HeadingOf(results.plan), "\n\n",
+                   answer.empty() ? "" : absl::StrCat("**Answer:** ", answer, "\n\n"), "    ",
                    results.command, "\n\n");
   for (const auto& [name, value] : ResultSettings(results)) {
     absl::StrAppend(&text, "- **", name, "**: ", value, "\n");

@@ -11,8 +11,8 @@
 
 namespace tug {
 
-// A self-contained page: question, figures, tables, comparisons with the baseline, failures,
-// commands, and the raw rows.
+// A self-contained page: question, answer (experiment/results/answer.h), figures, tables,
+// comparisons with the baseline, failures, commands, and the raw rows.
 std::string ExperimentReportHtml(const ExperimentResults& results);
 // The report as Markdown for docs/, without what only a page can have. `pictures`: file names of
 // the figures.

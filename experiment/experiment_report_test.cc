@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "experiment/charts/well_formed.h"
+#include "experiment/plan/case_choice.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -77,14 +78,14 @@ TEST(ExperimentReport, ComparesInPairs) {
   const ExperimentResults results = Sample(3);
   const auto table = BaselineTable(results);
   ASSERT_EQ(table.size(), 7u) << "a heading, and the cases with PRIORITY";
+  ASSERT_EQ(table[0].size(), 4u) << "nothing is learned: no losses";
   EXPECT_EQ(table[1][3], "0.800 [0.800, 0.800]; 3/3, p 0.25");
-  EXPECT_EQ(table[1][4], "-") << "nothing is learned";
 }
 
 TEST(ExperimentReport, HasTheMedianAndItsSpread) {
   const auto table = MeasureTable(Sample(3));
   ASSERT_EQ(table.size(), 13u);
-  EXPECT_EQ(table[0][3], "step_time, ms");
+  EXPECT_EQ(table[0][3], "step time (ms)");
   EXPECT_EQ(table[1][3], "200.00 [100.00, 300.00]");
   EXPECT_EQ(table[1].back(), "3");
 }
@@ -92,7 +93,7 @@ TEST(ExperimentReport, HasTheMedianAndItsSpread) {
 TEST(ExperimentReport, SaysWhichIsBestAndHowSureThatIs) {
   const auto findings = Findings(Sample(3));
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_THAT(findings[0], AllOf(HasSubstr("step_time, ms: lowest with workers=4, order=PRIORITY"),
+  EXPECT_THAT(findings[0], AllOf(HasSubstr("step time (ms): lowest with workers=4, order=PRIORITY"),
                                  HasSubstr("overlap")));
 }
 
@@ -124,7 +125,7 @@ TEST(ExperimentReport, DrawsPanelsWithScalesOfTheirOwnAndAHatchedPart) {
   EXPECT_THAT(figures[0].svg,
               AllOf(HasSubstr("class=\"wait\""), HasSubstr(">50<"), HasSubstr(">50000<")));
   EXPECT_THAT(figures[0].text,
-              AllOf(HasSubstr("Hatched: exposed_time"), HasSubstr("its own scale")));
+              AllOf(HasSubstr("Hatched: exposed time"), HasSubstr("its own scale")));
 }
 
 // The second of two trainings diverges.
@@ -146,8 +147,9 @@ TEST(ExperimentReport, DrawsLossesAsFarAsTheyAreFinite) {
   }
   const std::string page = ExperimentReportHtml(results);
   ExpectWellFormed(page);
-  EXPECT_THAT(page, AllOf(HasSubstr("seconds"), HasSubstr("MB pushed and pulled"),
-                          HasSubstr(">150<"), Not(HasSubstr("nan"))))
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("time (s)"), HasSubstr("pushed and pulled (MB)"),
+                    HasSubstr("loss (nats per token)"), HasSubstr(">150<"), Not(HasSubstr("nan"))))
       << "160 MB in all";
 }
 
@@ -190,17 +192,46 @@ TEST(ExperimentReport, DrawsLossesInARowForEveryOtherCombination) {
   }
   const std::string page = ExperimentReportHtml(results);
   ExpectWellFormed(page);
-  for (const char* title : {"order FIFO, place none", "order PRIORITY, place 100mbit"}) {
+  for (const char* title : {"order FIFO (WFBP), place none", "order PRIORITY, place 100mbit"}) {
     EXPECT_THAT(page, HasSubstr(absl::StrCat(">", title, "<")));
   }
   EXPECT_THAT(page, AllOf(HasSubstr("<title>4: 3.1000</title>"), HasSubstr(">samples</text>")))
       << "the first axis has the colours";
 }
 
+TEST(ExperimentReport, BeginsWithTheAnswer) {
+  const std::string page = ExperimentReportHtml(Sample(3));
+  const size_t heading = page.find("</h1>\n<p class=\"answer\"><b>Answer:</b> ");
+  ASSERT_NE(heading, std::string::npos);
+  EXPECT_THAT(page.substr(heading, 400), HasSubstr(".</p>\n<dl>"));
+}
+
+// A report of the cases of --case.
+TEST(ExperimentReport, LeavesOutCasesThatAreNotPartOfThePlan) {
+  ExperimentResults results = Sample(2);
+  std::vector<bool> kept;
+  for (const PlannedCase& one : results.plan.cases) {
+    kept.push_back(one.name == "workers=2, order=PRIORITY, place=none");
+  }
+  KeepCases(kept, results.plan);
+  std::erase_if(results.rows, [&](const ExperimentRow& row) {
+    return row.case_name != results.plan.cases[0].name;
+  });
+  const std::string page = ExperimentReportHtml(results);
+  const std::string text = ExperimentReportMarkdown(results, {"figure-1.svg", "figure-2.svg"});
+  for (const std::string& report : {page, text}) {
+    EXPECT_THAT(report, AllOf(HasSubstr("PRIORITY"), HasSubstr("1 cases, 2 repeats each"),
+                              Not(HasSubstr("FIFO")), Not(HasSubstr("100mbit")),
+                              Not(HasSubstr("ompared with the baseline"))));
+  }
+  EXPECT_THAT(page, AllOf(HasSubstr(">2</text>"), Not(HasSubstr(">4</text>"))));
+}
+
 TEST(ExperimentReport, HasMarkdownForTheDocuments) {
   const std::string text = ExperimentReportMarkdown(Sample(2), {"figure-1.svg", "figure-2.svg"});
-  EXPECT_THAT(text, AllOf(HasSubstr("# sizes"), HasSubstr("![Step time](figure-1.svg)"),
-                          HasSubstr("| workers "), HasSubstr("## Compared with the baseline")));
+  EXPECT_THAT(text, AllOf(HasSubstr("# sizes: Is <small> better & faster?\n\n**Answer:** "),
+                          HasSubstr("![Step time](figure-1.svg)"), HasSubstr("| workers "),
+                          HasSubstr("## Compared with the baseline")));
 }
 
 }  // namespace

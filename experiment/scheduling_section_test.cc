@@ -92,12 +92,12 @@ ExperimentResults Sample() {
 TEST(SchedulingSection, HasALineForEachCase) {
   const auto table = SchedulingTable(Sample(), OrderGroupsOf(Sample()));
   ASSERT_EQ(table.size(), 7u);
-  EXPECT_THAT(table[1], ElementsAre("model a<b", "FIFO", "200 [200, 220]", "50", "75%", "-", "80",
-                                    "2.50", "210", "+5.0%"));
-  EXPECT_THAT(table[2], ElementsAre("model a<b", "BYTESCHEDULER", "100 [100, 110]", "25", "75%",
-                                    "2.00 [2.00, 2.00]", "80", "1.25", "210", "+110.0%"));
+  EXPECT_THAT(table[1], ElementsAre("model a<b", "FIFO (WFBP)", "200 [200, 220]", "50", "75", "-",
+                                    "80", "2.50", "210", "+5.0"));
+  EXPECT_THAT(table[2], ElementsAre("model a<b", "BYTESCHEDULER", "100 [100, 110]", "25", "75",
+                                    "2.00 [2.00, 2.00]", "80", "1.25", "210", "+110.0"));
   EXPECT_THAT(table[3][1], "AUTO (32 KiB, credit 128 KiB)");
-  EXPECT_THAT(table[6], ElementsAre("model c", "AUTO (not settled)", "200 [200, 220]", "50", "75%",
+  EXPECT_THAT(table[6], ElementsAre("model c", "AUTO (not settled)", "200 [200, 220]", "50", "75",
                                     "1.00 [1.00, 1.00]", "80", "2.50", "-", "-"));
 }
 
@@ -105,11 +105,13 @@ TEST(SchedulingSection, SaysWhatPaysAndHowSureThatIs) {
   EXPECT_THAT(
       SchedulingFindings(OrderGroupsOf(Sample())),
       ElementsAre(
-          "FIFO: 2.50 times the lower bound",
-          "BYTESCHEDULER: 0.80 to 2.00 times as fast as FIFO, highest with model a<b; the whole "
+          "FIFO (WFBP): 2.50 times the lower bound",
+          "BYTESCHEDULER: 0.80 to 2.00 times as fast as FIFO (WFBP), highest with model a<b; the "
+          "whole "
           "interval is above 1.005 in 1 of 2 cases, below 0.995 in 1; 1.25 to 3.12 times the lower "
           "bound",
-          "AUTO: 1.00 to 1.60 times as fast as FIFO, highest with model a<b; the whole interval is "
+          "AUTO: 1.00 to 1.60 times as fast as FIFO (WFBP), highest with model a<b; the whole "
+          "interval is "
           "above 1.005 in 1 of 2 cases, below 0.995 in 0; 1.56 to 2.50 times the lower bound",
           "Simulated step times differ from measured ones by 16.0% in the median of 5 cases, by "
           "110.0% at most (BYTESCHEDULER, model a<b)"));

@@ -13,7 +13,7 @@ absl::StatusOr<CommConfig::Scheduler> ParsePolicy(const std::string& name) {
     return scheduler;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--policies ", name, ": unknown policy; use fifo, priority, bytescheduler or auto"));
+      "--policies ", name, ": unknown policy; use fifo (wfbp), priority, bytescheduler or auto"));
 }
 
 }  // namespace tug

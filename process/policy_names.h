@@ -9,8 +9,8 @@
 
 namespace tug {
 
-// Parses a name of --policies: "fifo", "priority", "bytescheduler" or "auto", as in reports.
-// Errors: INVALID_ARGUMENT, naming the option. Pure.
+// Parses a name of --policies: "fifo" or "wfbp", "priority", "bytescheduler" or "auto", as in
+// reports. Errors: INVALID_ARGUMENT, naming the option. Pure.
 absl::StatusOr<CommConfig::Scheduler> ParsePolicy(const std::string& name);
 
 }  // namespace tug

@@ -13,7 +13,7 @@ namespace tug {
 // the order does not change the result by a bit. Example: three blocks of two partitions complete
 // in the order 2, 1, 0; the credit is one partition; blocks 1 and 0 complete while 2a is in flight:
 //
-//   FIFO            2a 2b 1a 1b 0a 0b
+//   FIFO (WFBP)     2a 2b 1a 1b 0a 0b
 //   PRIORITY        2a 2b 0a 0b 1a 1b
 //   BYTESCHEDULER   2a 0a 0b 1a 1b 2b
 struct SchedulingPolicy {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "experiment/charts/report_page.h"
 
 namespace tug {
 namespace {
@@ -48,12 +47,14 @@ void AddLosses(const RunFigures& figures, const std::string& name, const std::st
   }
 }
 
-std::string LossPanelsSvg(const std::vector<Chart>& panels, const std::vector<std::string>& names) {
-  ChartGrid grid{.columns = kLossPanels, .left = 46, .right = 10, .between = 40, .same_y = true};
-  for (const std::string& name : names) {
-    grid.legend.emplace_back(name, SeriesColor(grid.legend.size()));
-  }
-  return ChartsSvg(panels, grid);
+std::string LossPanelsSvg(const std::vector<Chart>& panels,
+                          const std::vector<std::pair<std::string, std::string>>& legend) {
+  return ChartsSvg(panels, {.columns = kLossPanels,
+                            .left = 46,
+                            .right = 10,
+                            .between = 40,
+                            .same_y = true,
+                            .legend = legend});
 }
 
 }  // namespace tug

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/charts/chart.h"
@@ -25,9 +26,10 @@ Chart LossPanel(const std::string& title, const std::string& x_name);
 void AddLosses(const RunFigures& figures, const std::string& name, const std::string& color,
                const std::function<double(uint64_t step, double seconds)>& x, Chart& panel);
 
-// An <svg> in which all panels share one loss axis; "" if there is nothing to draw. `names`: those
-// of the series 0, 1, ..., for a legend of their colours (SeriesColor).
-std::string LossPanelsSvg(const std::vector<Chart>& panels, const std::vector<std::string>& names);
+// An <svg> in which all panels share one loss axis; "" if there is nothing to draw. `legend`: names
+// and colours.
+std::string LossPanelsSvg(const std::vector<Chart>& panels,
+                          const std::vector<std::pair<std::string, std::string>>& legend);
 
 }  // namespace tug
 

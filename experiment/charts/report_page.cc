@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/charts/chart.h"
 #include "base/xml_text.h"
 
@@ -32,18 +33,20 @@ body { margin: 0 auto; padding: 24px; max-width: 1152px; background: var(--page)
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 6px; }
 h3 { font-size: 16px; margin: 24px 0 6px; }
+h1, h2, h3, p, li { overflow-wrap: anywhere; }
+p.answer { font-size: 18px; margin: 10px 0 16px; padding-left: 14px; border-left: 4px solid var(--bound); }
 p { margin: 6px 0 12px; max-width: 900px; } .note { color: var(--soft); }
 code { font: 13px ui-monospace, Menlo, Consolas, monospace; }
 .card { background: var(--card); border-radius: 8px; padding: 12px 16px; overflow-x: auto; }
 svg { display: block; max-width: 100%; height: auto;
   font: 12px system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
-th, td { padding: 4px 12px 4px 0; text-align: right; white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; border-bottom: 1px solid var(--grid); }
+th, td { padding: 4px 12px 4px 0; text-align: right; vertical-align: top; }
+th { color: var(--soft); font-weight: 600; border-bottom: 1px solid var(--grid); vertical-align: bottom; }
 td.text, th.text { text-align: left; }
 tr.first td { border-top: 1px solid var(--grid); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 8px 0; }
-dt { color: var(--soft); } dd { margin: 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 text { fill: var(--ink); } text.small, tspan.small { fill: var(--soft); } tspan.small { font-weight: 400; font-size: 12px; }
 text.name { font-weight: 600; font-size: 14px; }
 text.block { fill: #17202b; font-size: 11px; } text.waits { font-size: 11px; paint-order: stroke;
@@ -60,6 +63,11 @@ details { margin: 4px 0; } summary { cursor: pointer; color: var(--soft); }
 pre { font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
   margin: 4px 0 10px; } pre.copy { user-select: all; -webkit-user-select: all; }
 .key { display: inline-block; width: 22px; height: 11px; margin: 0 5px 0 12px; border-radius: 2px; }
+/* A phone: wide tables and pictures scroll in their cards; the first column of a table stays. */
+@media screen and (max-width: 700px) { body { padding: 12px; } h1 { font-size: 20px; } p.answer { font-size: 16px; }
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; } .card { padding: 8px 10px; } .card svg { min-width: 760px; }
+  table { font-size: 13px; } tr > :first-child { position: sticky; left: -10px; background: var(--card); padding-left: 10px;
+    max-width: 34vw; } }
 )css";
 
 // Patterns that every picture of the page uses.
@@ -68,6 +76,21 @@ constexpr char kPatterns[] =
     "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"var(--card)\"/>"
     "<rect width=\"2\" height=\"6\" fill=\"var(--wait)\" "
     "opacity=\"0.55\"/></pattern></defs>";
+
+// A cell in which an interval and what follows a semicolon stay on one line each: a narrow table
+// breaks lines between them.
+std::string CellHtml(const std::string& cell) {
+  constexpr char kHardSpace[] = "\u00a0";
+  std::string text;
+  bool together = false;
+  for (const char letter : cell) {
+    if (letter == '[') together = true;
+    if (letter == ']') together = false;
+    absl::StrAppend(&text, together && letter == ' ' ? kHardSpace : std::string(1, letter));
+  }
+  return XmlEscaped(
+      absl::StrReplaceAll(text, {{", p ", absl::StrCat(",", kHardSpace, "p", kHardSpace)}}));
+}
 
 // Whether a column has text. Columns of numbers are right-aligned.
 bool HasWords(const std::vector<std::vector<std::string>>& table, size_t column) {
@@ -80,16 +103,21 @@ bool HasWords(const std::vector<std::vector<std::string>>& table, size_t column)
 
 }  // namespace
 
-std::string PageBegin(const std::string& title) {
+std::string PageBegin(const std::string& title, const std::string& heading) {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>",
       XmlEscaped(title), "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n",
       "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">", kPatterns,
-      "</svg>\n<h1>", XmlEscaped(title), "</h1>\n");
+      "</svg>\n<h1>", XmlEscaped(heading), "</h1>\n");
 }
 
 std::string PageEnd() { return "</body>\n</html>\n"; }
+
+std::string AnswerHtml(const std::string& answer) {
+  if (answer.empty()) return "";
+  return absl::StrCat("<p class=\"answer\"><b>Answer:</b> ", XmlEscaped(answer), "</p>\n");
+}
 
 std::string SettingsHtml(const std::vector<std::pair<std::string, std::string>>& settings,
                          const std::string& command) {
@@ -114,7 +142,7 @@ std::string TableHtml(const std::vector<std::vector<std::string>>& table,
     for (size_t column = 0; column < table[i].size(); ++column) {
       const char* element = heading ? "th" : "td";
       absl::StrAppend(&html, "<", element, words[column] ? " class=\"text\">" : ">",
-                      XmlEscaped(table[i][column]), "</", element, ">");
+                      CellHtml(table[i][column]), "</", element, ">");
     }
     absl::StrAppend(&html, "</tr>\n");
   }

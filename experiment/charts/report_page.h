@@ -12,10 +12,14 @@
 
 namespace tug {
 
-// The page up to its heading, with its style and the patterns that its pictures use. Colours are
-// CSS variables: --ink, --soft (text), --card, --grid, --busy, --wait, --bound.
-std::string PageBegin(const std::string& title);
+// The page with its heading, which is the question that it answers; with its style and the patterns
+// that its pictures use. Colours are CSS variables: --ink, --soft (text), --card, --grid, --busy,
+// --wait, --bound.
+std::string PageBegin(const std::string& title, const std::string& heading);
 std::string PageEnd();
+
+// The sentence that answers the page's question; "" if it is empty.
+std::string AnswerHtml(const std::string& answer);
 
 // A list of settings that the figures depend on, and the command.
 std::string SettingsHtml(const std::vector<std::pair<std::string, std::string>>& settings,

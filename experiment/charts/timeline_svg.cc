@@ -61,7 +61,7 @@ void AddCompute(const Timeline& timeline, const std::vector<std::string>& block_
 // `all_seconds`: of the longest timeline.
 Chart ChartOf(const DrawnTimeline& drawn, const std::vector<std::string>& block_names,
               double all_seconds) {
-  Chart chart = RowsChart(drawn.name, "ms since the beginning of the backward pass");
+  Chart chart = RowsChart(drawn.name, "time since the beginning of the backward pass (ms)");
   chart.note = drawn.note;
   chart.x.margin = 0.02;
   AddCompute(*drawn.timeline, block_names, kMinWait * all_seconds, chart);

@@ -73,7 +73,7 @@ Chart ChartOf(const Panel& panel, double axis) {
               .note = absl::StrCat("mean ", PercentText(utilisation)),
               .height = kPlot + kStripGap + kStrip,
               .shaded = false,
-              .x = {.name = "ms since the first measured step of each case",
+              .x = {.name = "time since the first measured step of each case (ms)",
                     .range = ChartRange{0, axis * 1e3},
                     .wanted = 10,
                     .grid = true},

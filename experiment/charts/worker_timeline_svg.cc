@@ -45,7 +45,7 @@ void AddStep(const WorkerStep& step, bool slow, const ChartRange& row, double ma
 }
 
 Chart ChartOf(const DrawnWorkers& job, std::optional<uint32_t> slow, double max_ms) {
-  Chart chart = RowsChart(job.name, "ms since the first worker began");
+  Chart chart = RowsChart(job.name, "time since the first worker began (ms)");
   chart.note = job.note;
   chart.x.range = {0, max_ms};
   for (const WorkerTimeline& worker : *job.workers) {

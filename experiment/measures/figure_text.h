@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nlohmann/json_fwd.hpp"
 
@@ -18,6 +19,10 @@ inline constexpr char kNoFigure[] = "-";
 std::string NumberText(const std::optional<double>& value, int digits);
 // 0.1234: "12.3%".
 std::string PercentText(double part);
+// A table without the columns that have kNoFigure in all rows below the heading. REQUIRES: rows of
+// equal length.
+std::vector<std::vector<std::string>> WithoutEmptyColumns(
+    const std::vector<std::vector<std::string>>& table);
 // Null if missing or not finite.
 nlohmann::ordered_json OrNull(const std::optional<double>& value);
 

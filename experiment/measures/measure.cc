@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/median.h"
 #include "config/sync_mode.h"
 
@@ -286,80 +288,82 @@ constexpr auto kRatio = Comparing::kRatio;
 constexpr auto kDifference = Comparing::kDifference;
 
 constexpr Measure kMeasures[] = {
-    {"step_time", "ms", kLower, kRatio, 2, true, "time of a job step, median over a run", StepTime},
-    {"mean_step_time", "ms", kLower, kRatio, 2, true,
+    {"step_time", "step time", "ms", kLower, kRatio, 2, true,
+     "time of a job step, median over a run", StepTime},
+    {"mean_step_time", "mean step time", "ms", kLower, kRatio, 2, true,
      "time of a job step, mean over workers, median over a run", MeanStepTime},
-    {"batch_rate", "1/s", kHigher, kRatio, 2, true,
+    {"batch_rate", "batch rate", "batches/s", kHigher, kRatio, 2, true,
      "batches per second: job steps times sync.local_steps", BatchRate},
-    {"update_rate", "1/s", kHigher, kRatio, 2, true,
+    {"update_rate", "update rate", "updates/s", kHigher, kRatio, 2, true,
      "model updates per second: job steps, or pushes where each push is an update", UpdateRate},
-    {"token_rate", "tokens/s", kHigher, kRatio, 0, true,
+    {"token_rate", "token rate", "tokens/s", kHigher, kRatio, 0, true,
      "tokens per second; not measured in a replay", TokenRate},
-    {"exposed_time", "ms", kLower, kRatio, 2, true,
+    {"exposed_time", "exposed time", "ms", kLower, kRatio, 2, true,
      "time per job step waiting for weights, mean over workers, median over a run", ExposedTime},
-    {"overlap", "%", kHigher, kDifference, 1, true,
+    {"overlap", "overlap", "%", kHigher, kDifference, 1, true,
      "share of the exchange hidden by computing, on the worker that hides least, median over a run",
      Overlap},
-    {"wait_share", "%", kLower, kDifference, 1, true,
+    {"wait_share", "time waiting for weights", "%", kLower, kDifference, 1, true,
      "share of the workers' step time spent waiting for weights", WaitShare},
-    {"most_wait_share", "%", kLower, kDifference, 1, true,
+    {"most_wait_share", "longest time waiting for weights", "%", kLower, kDifference, 1, true,
      "share of the step time spent waiting for weights, on the worker that waited most",
      MostWaitShare},
-    {"straggler_pace", "%", kHigher, kDifference, 1, true,
+    {"straggler_pace", "straggler's pace", "%", kHigher, kDifference, 1, true,
      "in a replay where all workers wait for a slow one: speed, as a share of the speed if that "
      "worker never waited",
      StragglerPace},
-    {"compute_share", "%", kHigher, kDifference, 1, true,
+    {"compute_share", "time computing", "%", kHigher, kDifference, 1, true,
      "share of the workers' step time spent in forward and backward passes", ComputeShare},
-    {"pushed_bytes", "MB", kLower, kRatio, 3, true, "payload pushed by all workers per job step",
-     PushedBytes},
-    {"pulled_bytes", "MB", kLower, kRatio, 3, true, "payload pulled by all workers per job step",
-     PulledBytes},
-    {"socket_bytes", "MB", kLower, kRatio, 3, true,
+    {"pushed_bytes", "pushed per step", "MB", kLower, kRatio, 3, true,
+     "payload pushed by all workers per job step", PushedBytes},
+    {"pulled_bytes", "pulled per step", "MB", kLower, kRatio, 3, true,
+     "payload pulled by all workers per job step", PulledBytes},
+    {"socket_bytes", "through sockets per step", "MB", kLower, kRatio, 3, true,
      "written to sockets by all nodes per job step, headers included; 0 with shared memory",
      SocketBytes},
-    {"worker_socket_bytes", "MB", kLower, kRatio, 3, true,
+    {"worker_socket_bytes", "from workers through sockets per step", "MB", kLower, kRatio, 3, true,
      "written to sockets by workers per job step: pushes and requests for weights; none with "
      "shared memory",
      WorkerSocketBytes},
-    {"server_socket_bytes", "MB", kLower, kRatio, 3, true,
+    {"server_socket_bytes", "from servers through sockets per step", "MB", kLower, kRatio, 3, true,
      "written to sockets by servers per job step: weights and acknowledgements of pushes; none "
      "with shared memory",
      ServerSocketBytes},
-    {"link_bytes", "MB", kLower, kRatio, 3, true,
+    {"link_bytes", "over the busiest link per step", "MB", kLower, kRatio, 3, true,
      "sent and received over the busiest host's link per job step; on a testbed only", BothWays},
-    {"one_way_bytes", "MB", kLower, kRatio, 3, true,
+    {"one_way_bytes", "over the busiest link one way per step", "MB", kLower, kRatio, 3, true,
      "bytes over the busiest host's link per job step, in its busier direction; on a testbed only",
      OneWay},
-    {"final_loss", "", kLower, kDifference, 4, false,
+    {"final_loss", "final loss", "nats per token", kLower, kDifference, 4, false,
      "validation loss at the end, over the whole validation split", FinalLossOf},
-    {"best_loss", "", kLower, kDifference, 4, false, "lowest validation loss", BestLoss},
-    {"training_loss", "", kLower, kDifference, 4, false,
+    {"best_loss", "best loss", "nats per token", kLower, kDifference, 4, false,
+     "lowest validation loss", BestLoss},
+    {"training_loss", "training loss", "nats per token", kLower, kDifference, 4, false,
      "training loss, mean over the last 5% of the job steps", TrainingLoss},
-    {"loss_at_samples", "", kLower, kDifference, 4, false,
-     "validation loss at `at_samples` samples, interpolated linearly between evaluations",
+    {"loss_at_samples", "loss after the same samples", "nats per token", kLower, kDifference, 4,
+     false, "validation loss at `at_samples` samples, interpolated linearly between evaluations",
      LossAtSamples},
-    {"time_to_loss", "s", kLower, kRatio, 1, true,
+    {"time_to_loss", "time to the target loss", "s", kLower, kRatio, 1, true,
      "time from the first step to the first evaluation with a loss of at most `target_loss`",
      TimeToLoss},
-    {"staleness", "updates", kLower, kDifference, 2, true, "mean staleness of an update",
-     Staleness},
-    {"most_staleness", "updates", kLower, kDifference, 0, true, "largest staleness of an update",
-     MostStale},
-    {"dropped_pushes", "", kLower, kDifference, 0, true,
+    {"staleness", "mean staleness", "updates", kLower, kDifference, 2, true,
+     "mean staleness of an update", Staleness},
+    {"most_staleness", "largest staleness", "updates", kLower, kDifference, 0, true,
+     "largest staleness of an update", MostStale},
+    {"dropped_pushes", "dropped pushes", "pushes", kLower, kDifference, 0, true,
      "pushes dropped because they arrived too late for their update", DroppedPushes},
-    {"worker_memory", "MB", kLower, kRatio, 2, true,
+    {"worker_memory", "worker's memory", "MB", kLower, kRatio, 2, true,
      "peak memory of weights and gradients, on the worker that holds most", WorkerMemory},
-    {"server_memory", "MB", kLower, kRatio, 2, true,
+    {"server_memory", "server's memory", "MB", kLower, kRatio, 2, true,
      "peak memory of weights, optimizer state and sums, on the server that holds most",
      ServerMemory},
-    {"encode_time", "ms", kLower, kRatio, 2, true,
+    {"encode_time", "encoding time", "ms", kLower, kRatio, 2, true,
      "encoding time per job step, sum over all workers", EncodeTime},
-    {"decode_time", "ms", kLower, kRatio, 2, true, "decoding time per job step, sum over all lanes",
-     DecodeTime},
-    {"job_time", "s", kLower, kRatio, 2, true,
+    {"decode_time", "decoding time", "ms", kLower, kRatio, 2, true,
+     "decoding time per job step, sum over all lanes", DecodeTime},
+    {"job_time", "time of all steps", "s", kLower, kRatio, 2, true,
      "time from the beginning of the first step to the end of the last", JobTime},
-    {"wall_time", "s", kLower, kRatio, 2, true,
+    {"wall_time", "time of the whole run", "s", kLower, kRatio, 2, true,
      "time from the start of the first process to the end of the last", WallTime},
 };
 
@@ -378,6 +382,16 @@ std::vector<std::string> MeasureNames() {
   std::vector<std::string> names;
   for (const Measure& measure : kMeasures) names.push_back(measure.name);
   return names;
+}
+
+std::string MeasureHeading(const Measure& measure) {
+  return absl::StrCat(measure.title, " (", measure.unit, ")");
+}
+
+std::string MeasureHeading(const std::string& name) {
+  const Measure* const measure = FindMeasure(name);
+  TUG_CHECK(measure != nullptr) << name;
+  return MeasureHeading(*measure);
 }
 
 double SamplesAt(const JobConfig& config, uint64_t step) {

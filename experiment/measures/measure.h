@@ -31,8 +31,9 @@ struct MeasuredRun {
 enum class Better { kLower, kHigher };
 
 struct Measure {
-  const char* name;
-  const char* unit;  // of displayed values; "": none
+  const char* name;   // in experiment files and rows
+  const char* title;  // on pages, in axes and table headings
+  const char* unit;   // of displayed values
   Better better;
   // How cases are compared: losses by difference.
   Comparing comparing;
@@ -46,6 +47,11 @@ struct Measure {
 std::span<const Measure> Measures();
 // Null: unknown name.
 const Measure* FindMeasure(const std::string& name);
+
+// "step time (ms)": the name of an axis or a column.
+std::string MeasureHeading(const Measure& measure);
+// REQUIRES: a measure has this name.
+std::string MeasureHeading(const std::string& name);
 
 // "step_time, batch_rate, ...": for messages.
 std::vector<std::string> MeasureNames();

@@ -11,6 +11,7 @@ namespace tug {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Ten steps of 4 samples, evaluated every five; two workers and a server.
 MeasuredRun SampleRun() {
@@ -148,6 +149,14 @@ TEST(Measures, AreDefinedOfARunWithNothingInIt) {
     EXPECT_EQ(FindMeasure(measure.name), &measure);
   }
   EXPECT_EQ(FindMeasure("nothing"), nullptr);
+}
+
+TEST(Measures, HaveATitleAndAUnitForAxesAndColumns) {
+  for (const Measure& measure : Measures()) {
+    EXPECT_THAT(std::string(measure.title), Not(HasSubstr("_"))) << measure.name;
+    EXPECT_STRNE(measure.unit, "") << measure.name;
+  }
+  EXPECT_EQ(MeasureHeading("final_loss"), "final loss (nats per token)");
 }
 
 TEST(Measures, CountSamplesOfBatchesAndLocalSteps) {

@@ -57,4 +57,9 @@ absl::StatusOr<std::vector<bool>> ChooseCases(const ExperimentPlan& plan, const 
                                                  "; list the cases with --dry-run"));
 }
 
+void KeepCases(const std::vector<bool>& kept, ExperimentPlan& plan) {
+  size_t number = 0;
+  std::erase_if(plan.cases, [&](const PlannedCase&) { return !kept[number++]; });
+}
+
 }  // namespace tug

@@ -17,6 +17,10 @@ namespace tug {
 // nearest name. Pure, thread-safe.
 absl::StatusOr<std::vector<bool>> ChooseCases(const ExperimentPlan& plan, const std::string& text);
 
+// Drops all other cases, so that a report leaves them out. Axes keep all their labels. `kept`: by
+// case.
+void KeepCases(const std::vector<bool>& kept, ExperimentPlan& plan);
+
 }  // namespace tug
 
 #endif  // TUG_EXPERIMENT_PLAN_CASE_CHOICE_H_

@@ -8,7 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "config/field_path.h"
 #include "experiment/plan/nearest_name.h"
@@ -35,6 +37,19 @@ std::string NearestPart(const google::protobuf::Descriptor& root, const std::str
   return "";
 }
 
+// The label; if it is the value of an enum field that has several names, all of them.
+std::string TitleOf(const std::string& label, const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    if (setting.substr(equals + 1) != label) continue;
+    const auto field = FindFieldType(*JobConfig::descriptor(), setting.substr(0, equals));
+    if (!field.ok() || (*field)->enum_type() == nullptr) continue;
+    const auto* value = (*field)->enum_type()->FindValueByName(absl::AsciiStrToUpper(label));
+    if (value != nullptr && EnumValueText(*value) != value->name()) return EnumValueText(*value);
+  }
+  return label;
+}
+
 }  // namespace
 
 bool SetsAny(const PlannedAxis& axis, std::span<const char* const> beginnings) {
@@ -45,6 +60,19 @@ bool SetsAny(const PlannedAxis& axis, std::span<const char* const> beginnings) {
   return std::any_of(axis.settings.begin(), axis.settings.end(), [&](const auto& of_value) {
     return std::any_of(of_value.begin(), of_value.end(), is_set);
   });
+}
+
+std::string AxisHeading(const PlannedAxis& axis) {
+  constexpr std::pair<const char*, const char*> kUnits[] = {
+      {"_bytes", "bytes"}, {"_kib", "KiB"},     {"_mib", "MiB"},
+      {"_mb", "MB"},       {"_us", "us"},       {"_ms", "ms"},
+      {"_seconds", "s"},   {"_mbit", "Mbit/s"}, {"_steps", "steps"}};
+  absl::string_view name = axis.name;
+  std::string unit;
+  for (const auto& [end, text] : kUnits) {
+    if (absl::ConsumeSuffix(&name, end)) unit = absl::StrCat(" (", text, ")");
+  }
+  return absl::StrCat(absl::StrReplaceAll(name, {{"_", " "}}), unit);
 }
 
 bool IsExperimentName(const std::string& text) {
@@ -147,6 +175,7 @@ absl::Status ExperimentAxes::TakeValue(int axis, const Path& path, const std::st
     if (!status.ok()) return text_.Error(of_setting, absl::StrCat(who, ": ", status.message()));
   }
   to.labels.push_back(label);
+  to.titles.push_back(TitleOf(label, settings));
   to.settings.push_back(std::move(settings));
   return absl::OkStatus();
 }

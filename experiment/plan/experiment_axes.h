@@ -25,8 +25,13 @@ inline constexpr size_t kMaxAxes = 8;
 struct PlannedAxis {
   std::string name;
   std::vector<std::string> labels;
+  std::vector<std::string> titles;  // labels as pages show them: "FIFO (WFBP)" for FIFO
   std::vector<std::vector<std::string>> settings;  // by label
 };
+
+// Name of an axis on pages, with the unit that the end of its name states: "partition (bytes)" for
+// partition_bytes.
+std::string AxisHeading(const PlannedAxis& axis);
 
 // Whether a value of the axis has a setting with one of these prefixes: "comm.scheduler=",
 // "straggler.".

@@ -405,6 +405,12 @@ bool ExperimentPlan::HasSection(Experiment::Section section) const {
   return std::find(sections.begin(), sections.end(), section) != sections.end();
 }
 
+std::vector<size_t> ExperimentPlan::ValuesInCases(size_t axis) const {
+  std::set<size_t> values;
+  for (const PlannedCase& one : cases) values.insert(one.values[axis]);
+  return {values.begin(), values.end()};
+}
+
 std::optional<size_t> ExperimentPlan::BaselineOf(size_t number) const {
   if (!file.has_baseline()) return std::nullopt;
   std::vector<size_t> wanted = cases[number].values;

@@ -65,6 +65,8 @@ struct ExperimentPlan {
 
   uint64_t seed(uint32_t repeat) const { return first_seed + repeat; }
   size_t runs() const { return cases.size() * repeats; }
+  // Values of an axis that some case has, in the order of the axis.
+  std::vector<size_t> ValuesInCases(size_t axis) const;
   bool HasSection(Experiment::Section section) const;
   // The case that a case is compared with; none: no baseline, or the case is the baseline.
   std::optional<size_t> BaselineOf(size_t number) const;

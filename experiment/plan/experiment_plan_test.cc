@@ -48,6 +48,16 @@ std::vector<std::string> NamesOf(const ExperimentPlan& plan) {
   return names;
 }
 
+TEST(ExperimentPlan, ShowsAllNamesOfAValueAndTheUnitOfAnAxis) {
+  const auto plan =
+      Plan(absl::StrCat(kFile, "axes { field: \"comm.credit_bytes\" values: [\"33554432\"] }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->axes[1].labels, ElementsAre("FIFO", "PRIORITY"));
+  EXPECT_THAT(plan->axes[1].titles, ElementsAre("FIFO (WFBP)", "PRIORITY"));
+  EXPECT_EQ(AxisHeading(plan->axes[0]), "workers");
+  EXPECT_EQ(AxisHeading(plan->axes[2]), "credit (bytes)");
+}
+
 TEST(ExperimentPlan, HasACaseForEveryCombination) {
   const auto plan = Plan(kFile);
   ASSERT_TRUE(plan.ok()) << plan.status();

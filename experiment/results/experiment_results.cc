@@ -18,12 +18,12 @@ using Table = std::vector<std::vector<std::string>>;
 // Headings of the axes, then a row with the labels of each case.
 Table CaseLines(const ExperimentPlan& plan) {
   Table table(1);
-  for (const PlannedAxis& axis : plan.axes) table[0].push_back(axis.name);
+  for (const PlannedAxis& axis : plan.axes) table[0].push_back(AxisHeading(axis));
   if (plan.axes.empty()) table[0].push_back("case");
   for (const PlannedCase& one : plan.cases) {
     std::vector<std::string>& line = table.emplace_back();
     for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-      line.push_back(plan.axes[axis].labels[one.values[axis]]);
+      line.push_back(plan.axes[axis].titles[one.values[axis]]);
     }
     if (plan.axes.empty()) line.push_back(one.name);
   }
@@ -153,7 +153,7 @@ std::string NamedValues(const ExperimentPlan& plan, const PlannedCase& one,
   for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
     if (!of(axis)) continue;
     parts.push_back(
-        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
+        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].titles[one.values[axis]]));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -163,13 +163,9 @@ std::string LabelsSetting(const ExperimentPlan& plan, const PlannedCase& one,
   std::vector<std::string> labels;
   for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
     if (!SetsAny(plan.axes[axis], beginnings)) continue;
-    labels.push_back(plan.axes[axis].labels[one.values[axis]]);
+    labels.push_back(plan.axes[axis].titles[one.values[axis]]);
   }
   return absl::StrJoin(labels, ", ");
-}
-
-std::string MeasureHeading(const Measure& measure) {
-  return *measure.unit == 0 ? measure.name : absl::StrCat(measure.name, ", ", measure.unit);
 }
 
 std::string ComparedText(const RepeatSpread& spread, const Measure& measure) {
@@ -203,14 +199,14 @@ Table MeasureTable(const ExperimentResults& results) {
     }
     table[i + 1].push_back(absl::StrCat(results.Ended(one)));
   }
-  return table;
+  return WithoutEmptyColumns(table);
 }
 
 Table BaselineTable(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   if (!plan.file.has_baseline()) return {};
   Table table = CaseLines(plan);
-  for (const Measure* measure : plan.measures) table[0].push_back(measure->name);
+  for (const Measure* measure : plan.measures) table[0].push_back(measure->title);
   Table kept = {table[0]};
   for (size_t i = 0; i < plan.cases.size(); ++i) {
     if (!plan.BaselineOf(i).has_value()) continue;
@@ -221,7 +217,7 @@ Table BaselineTable(const ExperimentResults& results) {
     }
     kept.push_back(table[i + 1]);
   }
-  return kept.size() > 1 ? kept : Table{};
+  return kept.size() > 1 ? WithoutEmptyColumns(kept) : Table{};
 }
 
 std::vector<std::string> Findings(const ExperimentResults& results) {

@@ -61,8 +61,6 @@ std::string NamedValues(const ExperimentPlan& plan, const PlannedCase& one,
 // empty: no such axis.
 std::string LabelsSetting(const ExperimentPlan& plan, const PlannedCase& one,
                           std::span<const char* const> beginnings);
-// "step_time, ms".
-std::string MeasureHeading(const Measure& measure);
 // "12.34 [12.30, 12.41]".
 std::string SpreadText(const std::optional<RepeatSpread>& spread, int digits);
 // "0.812 [0.790, 0.843]", "+0.0120 [+0.0100, +0.0150]".

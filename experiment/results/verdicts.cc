@@ -92,7 +92,7 @@ std::string NamedLabels(const ExperimentPlan& plan, const std::vector<size_t>& a
 std::string Labels(const ExperimentPlan& plan, const std::vector<size_t>& axes,
                    const std::vector<size_t>& values) {
   return absl::StrJoin(axes, ", ", [&](std::string* text, size_t axis) {
-    absl::StrAppend(text, plan.axes[axis].labels[values[axis]]);
+    absl::StrAppend(text, plan.axes[axis].titles[values[axis]]);
   });
 }
 
@@ -112,7 +112,6 @@ std::string CellText(const ExperimentResults& results, const PlannedVerdict& ver
   const ExperimentPlan& plan = results.plan;
   const auto spread = SpreadOfRepeats(results.Values(plan.cases[one.number], measure));
   std::string of = spread.has_value() ? NumberText(spread->median, measure.digits) : kNoFigure;
-  if (*measure.unit != 0) absl::StrAppend(&of, " ", measure.unit);
   if (verdict.best_over.has_value()) {
     absl::StrAppend(&of, " with ",
                     NamedLabels(plan, {*verdict.best_over}, plan.cases[one.number].values));
@@ -145,14 +144,15 @@ VerdictTable TableOf(const ExperimentResults& results, const PlannedVerdict& ver
   const auto& where = plan.file.baseline().where();
   VerdictTable table{.title = absl::StrCat(verdict.yes, ", or ", verdict.no),
                      .text = absl::StrCat(
-                         verdict.measure->name, " compared with that of ",
+                         verdict.measure->title, " compared with that of ",
                          absl::StrJoin(where.begin(), where.end(), ", "), ", repeat by repeat: \"",
                          verdict.yes, "\" if it is ", LimitText(verdict),
                          " over the whole interval in brackets, \"", verdict.no,
                          "\" if nowhere in it, otherwise not clear; one run has no interval. The "
-                         "last number is the median of the case.")};
+                         "last number is the median of the case, in ",
+                         verdict.measure->unit, ".")};
   table.cells = {{absl::StrJoin(in_lines, ", ", [&](std::string* text, size_t axis) {
-    absl::StrAppend(text, plan.axes[axis].name);
+    absl::StrAppend(text, AxisHeading(plan.axes[axis]));
   })}};
   const auto line_of = [&](const std::string& name) -> std::vector<std::string>& {
     for (size_t i = 1; i < table.cells.size(); ++i) {
@@ -163,7 +163,7 @@ VerdictTable TableOf(const ExperimentResults& results, const PlannedVerdict& ver
   for (const CaseVerdict& one : VerdictsOf(results, verdict)) {
     const std::vector<size_t>& values = plan.cases[one.number].values;
     const std::string name = NamedLabels(plan, in_columns, values);
-    const std::string heading = name.empty() ? verdict.measure->name : name;
+    const std::string heading = name.empty() ? MeasureHeading(*verdict.measure) : name;
     std::vector<std::string>& headings = table.cells[0];
     const size_t column =
         std::find(headings.begin() + 1, headings.end(), heading) - headings.begin();
@@ -198,7 +198,10 @@ std::vector<CaseVerdict> VerdictsOf(const ExperimentResults& results,
 std::vector<VerdictTable> VerdictTables(const ExperimentResults& results) {
   std::vector<VerdictTable> tables;
   for (const PlannedVerdict& verdict : results.plan.verdicts) {
-    tables.push_back(TableOf(results, verdict));
+    const std::vector<CaseVerdict> verdicts = VerdictsOf(results, verdict);
+    const bool any = std::any_of(verdicts.begin(), verdicts.end(),
+                                 [](const CaseVerdict& one) { return one.answer.has_value(); });
+    if (any) tables.push_back(TableOf(results, verdict));
   }
   return tables;
 }

@@ -37,6 +37,7 @@ struct VerdictTable {
   // headings.
   std::vector<std::vector<std::string>> cells;
 };
+// Leaves out verdicts without a comparison.
 std::vector<VerdictTable> VerdictTables(const ExperimentResults& results);
 
 }  // namespace tug

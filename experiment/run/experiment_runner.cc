@@ -66,6 +66,9 @@ class Runner {
   absl::Status CheckIdentity() const;
   absl::Status WriteSources() const;
   absl::Status TakeRows();
+  // Reduces the plan, and so the report, to the chosen cases and those that have rows.
+  void KeepCasesToReport();
+  void ReadCourses();
   absl::Status RunAll();
   absl::Status RunOne(size_t number, uint32_t repeat);
   absl::Status Measure(const PlacedJob& job, uint64_t warm_up_steps, ExperimentRow& row);
@@ -92,7 +95,7 @@ class Runner {
   std::string shown_out_;  // as shown in commands
   FileDescriptor lock_;
   std::unique_ptr<ExperimentPlaces> places_;
-  std::vector<bool> chosen_;  // by case
+  std::vector<bool> chosen_;  // by case of the plan
   RunOrigin origin_;          // except start and command
   uint64_t rows_bytes_ = 0;
   size_t to_do_ = 0, done_ = 0;  // runs of this call
@@ -292,13 +295,8 @@ absl::Status Runner::TakeRows() {
   std::erase_if(read.rows,
                 [this](const ExperimentRow& row) { return row.repeat >= results_.plan.repeats; });
   results_.rows = std::move(read.rows);
-  if (results_.plan.file.sections_size() > 0) {
-    results_.courses.resize(results_.plan.cases.size());
-    for (size_t i = 0; i < results_.plan.cases.size(); ++i) {
-      const ExperimentRow* row = results_.Find(results_.plan.cases[i], 0);
-      if (row != nullptr && row->error.empty()) ReadCourse(i, row->folder);
-    }
-  }
+  KeepCasesToReport();
+  ReadCourses();
   if (results_.rows.empty()) return absl::OkStatus();
   const auto others =
       std::count_if(results_.rows.begin(), results_.rows.end(),
@@ -308,6 +306,28 @@ absl::Status Runner::TakeRows() {
   }
   PrintLineToStderr(absl::StrCat(results_.rows.size(), " runs exist already"));
   return absl::OkStatus();
+}
+
+void Runner::KeepCasesToReport() {
+  std::vector<bool> kept, kept_chosen;
+  for (size_t i = 0; i < results_.plan.cases.size(); ++i) {
+    const std::string& name = results_.plan.cases[i].name;
+    kept.push_back(chosen_[i] ||
+                   std::any_of(results_.rows.begin(), results_.rows.end(),
+                               [&](const ExperimentRow& row) { return row.case_name == name; }));
+    if (kept[i]) kept_chosen.push_back(chosen_[i]);
+  }
+  KeepCases(kept, results_.plan);
+  chosen_ = std::move(kept_chosen);
+}
+
+void Runner::ReadCourses() {
+  if (results_.plan.file.sections_size() == 0) return;
+  results_.courses.resize(results_.plan.cases.size());
+  for (size_t i = 0; i < results_.plan.cases.size(); ++i) {
+    const ExperimentRow* row = results_.Find(results_.plan.cases[i], 0);
+    if (row != nullptr && row->error.empty()) ReadCourse(i, row->folder);
+  }
 }
 
 absl::Status Runner::RunAll() {

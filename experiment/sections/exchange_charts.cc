@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/charts/chart.h"
 #include "experiment/charts/report_page.h"
+#include "experiment/measures/measure.h"
 
 namespace tug {
 namespace {
@@ -44,13 +45,13 @@ Points FirstOfEach(const Points& points) {
 // everything else, and a dot for each point there that was measured.
 Chart CurvesOf(const Points& points, const ExchangePoint& fixed, bool over_workers,
                const std::vector<double>& xs) {
-  Chart chart{.title = over_workers
-                           ? absl::StrFormat("link %s, a model of %.3g MB", fixed.link,
-                                             fixed.model_bytes * kMb)
-                           : absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"),
-              .height = 300,
-              .x = {.name = over_workers ? "workers" : "model size, MB", .log = true},
-              .y = {.name = "ms per step", .log = true, .margin = 0.04, .grid = true}};
+  Chart chart{
+      .title = over_workers ? absl::StrFormat("link %s, a model of %.3g MB", fixed.link,
+                                              fixed.model_bytes * kMb)
+                            : absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"),
+      .height = 300,
+      .x = {.name = over_workers ? "workers" : "model size (MB)", .log = true},
+      .y = {.name = MeasureHeading("step_time"), .log = true, .margin = 0.04, .grid = true}};
   const double scale = over_workers ? 1 : kMb;
   for (const ExchangePoint* of : FirstOfEach(points)) {
     ChartLine line{.color = ColorOf(*of), .title = of->name, .named = true};
@@ -165,7 +166,7 @@ Bar MemoryBar(const std::string& name, const NodeHeldBytes& held) {
 std::string StepTimesSvg(const std::vector<ExchangePoint>& points) {
   std::vector<Chart> charts;
   for (const Points& group : GroupsOf(points)) {
-    Chart chart = RowsChart(group.front()->group, "ms per step");
+    Chart chart = RowsChart(group.front()->group, MeasureHeading("step_time"));
     for (const ExchangePoint* point : group) {
       if (!point->step_ms.has_value()) continue;
       Bar bar{.name = point->name, .label = absl::StrFormat("%.1f ms", point->step_ms->median)};
@@ -204,7 +205,7 @@ std::string AlphaBetaSvg(const std::vector<ExchangePoint>& points) {
 }
 
 std::string HostBytesSvg(const std::vector<ExchangePoint>& points) {
-  Chart chart = RowsChart("", "MB sent per step");
+  Chart chart = RowsChart("", "sent per step (MB)");
   for (const ExchangePoint& point : points) {
     if (point.hosts.empty() || !point.cost.has_value()) continue;
     if (chart.title.empty()) chart.title = point.group;
@@ -214,7 +215,8 @@ std::string HostBytesSvg(const std::vector<ExchangePoint>& points) {
 }
 
 std::string MemorySvg(const std::vector<ExchangePoint>& points) {
-  Chart workers = RowsChart("a worker", "MB held"), servers = RowsChart("a server", "MB held");
+  Chart workers = RowsChart("a worker", "memory (MB)"),
+        servers = RowsChart("a server", "memory (MB)");
   for (const ExchangePoint* point : MemoryPoints(points)) {
     AddBar(workers, MemoryBar(point->name, *point->worker_held));
     if (point->server_held.has_value()) {

@@ -44,8 +44,9 @@ std::vector<std::string> ModelLine(const ExchangePoint& point) {
 
 // A row for each case with a formula.
 Table ModelTable(const std::vector<ExchangePoint>& points) {
-  Table table = {{"group", "case", "step, ms", "alpha-beta, ms", "x", "overlapped, ms", "x",
-                  "busiest link, MB", "by formula", "x"}};
+  Table table = {{"group", "case", MeasureHeading("step_time"), "alpha-beta (ms)",
+                  "step / alpha-beta", "overlapped (ms)", "step / overlapped", "busiest link (MB)",
+                  "link by formula (MB)", "link / formula"}};
   for (const auto& group : GroupsOf(points)) {
     for (const ExchangePoint* point : group) {
       if (point->cost.has_value()) table.push_back(ModelLine(*point));
@@ -56,9 +57,10 @@ Table ModelTable(const std::vector<ExchangePoint>& points) {
 
 // Memory by node and kind, in MB.
 Table MemoryTable(const std::vector<ExchangePoint>& points) {
-  Table table = {{"case", "worker: weights, MB", "gradients", "server: weights", "optimizer",
-                  "sums", "worker", "by formula", "server", "by formula", "on a worker's host",
-                  "lectures"}};
+  Table table = {{"case", "worker: weights (MB)", "worker: gradients (MB)", "server: weights (MB)",
+                  "server: optimizer (MB)", "server: sums (MB)", "worker: all (MB)",
+                  "worker: by formula (MB)", "server: all (MB)", "server: by formula (MB)",
+                  "on a worker's host (MB)", "lectures (MB)"}};
   const auto mb = [](uint64_t bytes) { return NumberText(static_cast<double>(bytes) * kMb, 2); };
   const auto formula = [&](const NodeHeldBytes& held) {
     return held.predicted > 0 ? mb(held.predicted) : std::string(kNoFigure);
@@ -175,14 +177,15 @@ std::string TablesHtml(const std::vector<ExchangePoint>& points) {
                         "time per byte of TCP payload on the link. ",
                         link->link_cost->alpha * 1e6),
         "Alpha-beta: one phase after the other; overlapped: links busy in both directions at once; "
-        "x: measured divided by the model. Busiest link: of all hosts, in its busier direction, "
+        "with a slash: measured divided by the model. Busiest link: of all hosts, in its busier "
+        "direction, "
         "headers included; by formula: payload only.</p>\n",
         TableHtml(model, GroupsBegin(model)));
   }
   if (memory.size() > 1) {
     absl::StrAppend(&html,
                     "<h3>Memory</h3>\n"
-                    "<p>MB, for the worker and the server that hold most. Lectures: for a worker "
+                    "<p>For the worker and the server that hold most. Lectures: for a worker "
                     "and the server on its host, FP32: 16 Psi, 8 Psi + 8 Psi / N, 4 Psi + 12 Psi / "
                     "N, 16 Psi / N; for a parameter server's worker alone 8 Psi. Each case with "
                     "the first values of the other axes.</p>\n",

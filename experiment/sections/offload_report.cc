@@ -61,7 +61,9 @@ std::string CasesHtml(const OffloadResults& results) {
 }  // namespace
 
 std::string OffloadReportHtml(const OffloadResults& results) {
-  return absl::StrCat(PageBegin("Optimizer state off the device"),
+  return absl::StrCat(PageBegin("Optimizer state off the device",
+                                "What does it cost to keep the optimizer's state off the device?"),
+                      AnswerHtml(OffloadAnswer(results)),
                       "<p class=\"note\">ZeRO-Offload (Ren et al. 2021): one model and batch; with "
                       "weights and AdamW's state on the device, with both in the memory of servers "
                       "on the host, and the same with its two bubbles hidden.</p>\n",

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "experiment/charts/markdown_table.h"
 #include "experiment/measures/figure_text.h"
 #include "nlohmann/json.hpp"
@@ -20,7 +21,7 @@ std::vector<std::string> Line(const OffloadResults& results, const OffloadRun& r
   const bool plain = run.kind == OffloadKind::kPlain;
   const auto bubble = [&](double seconds) { return plain ? kNoFigure : MsText(seconds); };
   return {run.row().name,
-          absl::StrCat(MsText(run.StepSeconds()), " (", MsText(least), " to ", MsText(most), ")"),
+          absl::StrCat(MsText(run.StepSeconds()), " [", MsText(least), ", ", MsText(most), "]"),
           NumberText(results.OfPlain(run), 2),
           NumberText(results.TokensPerSecond(run), 0),
           PercentText(Utilisation(run.steps)),
@@ -74,9 +75,9 @@ double BubbleSeconds(const OffloadRun& run) {
 }  // namespace
 
 TextTable OffloadTable(const OffloadResults& results) {
-  TextTable table = {{"case", "step, ms (range)", "vs plain", "tokens/s", "utilisation",
-                      "BP bubble, ms", "FP bubble, ms", "other idle, ms", "exposed",
-                      "weights, Adam: MB", "loss"}};
+  TextTable table = {{"case", "step (ms)", "step / plain", "tokens/s", "utilisation",
+                      "BP bubble (ms)", "FP bubble (ms)", "other idle (ms)", "exposed",
+                      "weights and Adam's state (MB)", "loss (nats per token)"}};
   for (const OffloadRun& run : results.runs) {
     if (run.error.empty()) {
       table.push_back(Line(results, run));
@@ -90,9 +91,26 @@ TextTable OffloadTable(const OffloadResults& results) {
   return table;
 }
 
+std::string OffloadAnswer(const OffloadResults& results) {
+  const OffloadRun* plain = results.Find(OffloadKind::kPlain);
+  std::vector<std::string> times;
+  const OffloadRun* last = nullptr;
+  for (const OffloadKind kind : {OffloadKind::kOffload, OffloadKind::kOverlapped}) {
+    const OffloadRun* const run = results.Find(kind);
+    if (run == nullptr || plain == nullptr) continue;
+    times.push_back(absl::StrFormat("%.2f times (%s)", *results.OfPlain(*run), run->row().name));
+    last = run;
+  }
+  if (last == nullptr) return "";
+  return absl::StrFormat(
+      "a step takes %s that of plain, with %.2f MB of weights and Adam's state on the device "
+      "instead of %.2f MB.",
+      absl::StrJoin(times, " and "), last->state_bytes.value_or(0) * 1e-6,
+      plain->state_bytes.value_or(0) * 1e-6);
+}
+
 std::vector<std::string> OffloadFindings(const OffloadResults& results) {
   std::vector<std::string> findings;
-  const OffloadRun* plain = results.Find(OffloadKind::kPlain);
   const OffloadRun* offload = results.Find(OffloadKind::kOffload);
   const OffloadRun* overlapped = results.Find(OffloadKind::kOverlapped);
   if (offload != nullptr) {
@@ -110,13 +128,6 @@ std::vector<std::string> OffloadFindings(const OffloadResults& results) {
         BubbleSeconds(*overlapped) * 1e3, BubbleSeconds(*offload) * 1e3,
         overlapped->StepSeconds() * 1e3, overlapped->StepSeconds() / offload->StepSeconds()));
   }
-  if (plain != nullptr && overlapped != nullptr) {
-    findings.push_back(
-        absl::StrFormat("overlapped: a step takes %.2f times that of plain, with %.2f MB of "
-                        "weights and Adam's state on the device instead of %.2f MB",
-                        *results.OfPlain(*overlapped), overlapped->state_bytes.value_or(0) * 1e-6,
-                        plain->state_bytes.value_or(0) * 1e-6));
-  }
   return findings;
 }
 
@@ -129,7 +140,9 @@ std::vector<std::string> OffloadFailures(const OffloadResults& results) {
 }
 
 std::string OffloadMarkdown(const OffloadResults& results) {
-  std::string text = MarkdownTable(OffloadTable(results)) + "\n";
+  const std::string answer = OffloadAnswer(results);
+  std::string text = answer.empty() ? "" : absl::StrCat("**Answer:** ", answer, "\n\n");
+  absl::StrAppend(&text, MarkdownTable(OffloadTable(results)), "\n");
   for (const std::string& finding : OffloadFindings(results)) {
     absl::StrAppend(&text, "- ", finding, "\n");
   }
@@ -143,6 +156,7 @@ OrderedJson OffloadJson(const OffloadResults& results) {
   OrderedJson json = {{"command", results.command},
                       {"settings", OrderedJson::object()},
                       {"tokens_per_step", results.tokens_per_step},
+                      {"answer", OffloadAnswer(results)},
                       {"findings", OffloadFindings(results)},
                       {"failures", OffloadFailures(results)},
                       {"runs", OrderedJson::array()}};

@@ -14,11 +14,14 @@ namespace tug {
 
 // A row per run: cells as text; the first row has the headings.
 std::vector<std::vector<std::string>> OffloadTable(const OffloadResults& results);
+// What a step costs compared with all state on the device, in one sentence; empty: `plain` was not
+// run with another case.
+std::string OffloadAnswer(const OffloadResults& results);
 // The bubbles that overlapping hides, and their remainder; empty if there is nothing to compare.
 std::vector<std::string> OffloadFindings(const OffloadResults& results);
 // Failed cases: "offload: ...".
 std::vector<std::string> OffloadFailures(const OffloadResults& results);
-// Table, findings and failures, as Markdown.
+// Answer, table, findings and failures, as Markdown.
 std::string OffloadMarkdown(const OffloadResults& results);
 // All figures, including those of each step and pass.
 nlohmann::ordered_json OffloadJson(const OffloadResults& results);

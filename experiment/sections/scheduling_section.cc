@@ -12,6 +12,7 @@
 #include "base/charts/chart.h"
 #include "base/median.h"
 #include "base/xml_text.h"
+#include "config/field_path.h"
 #include "experiment/charts/markdown_table.h"
 #include "experiment/charts/report_page.h"
 #include "experiment/charts/timeline_svg.h"
@@ -38,7 +39,8 @@ std::string SchedulingTitleOf(const ExperimentPlan& plan, const PlannedCase& one
 
 std::string OrderOf(const ExperimentPlan& plan, const PlannedCase& one) {
   const std::string labels = LabelsSetting(plan, one, kOrderFields);
-  return labels.empty() ? CommConfig::Scheduler_Name(SchedulerOf(one)) : labels;
+  if (!labels.empty()) return labels;
+  return EnumValueText(*CommConfig::Scheduler_descriptor()->FindValueByNumber(SchedulerOf(one)));
 }
 
 // Null: no section needs it, or the run has not ended.
@@ -136,7 +138,7 @@ std::string OrderFinding(const std::string& order, const std::vector<OrderGroup>
   }
   std::vector<std::string> parts;
   if (!speed_ups.empty()) {
-    parts.push_back(absl::StrCat(RangeText(speed_ups), " times as fast as FIFO"));
+    parts.push_back(absl::StrCat(RangeText(speed_ups), " times as fast as FIFO (WFBP)"));
   }
   if (speed_ups.size() > 1) absl::StrAppend(&parts.back(), ", highest with ", where);
   if (speed_ups.size() > 1 && repeated) {
@@ -181,12 +183,13 @@ bool AnyBound(const std::vector<OrderGroup>& groups) {
 }
 
 std::string MeaningText(const ExperimentResults& results) {
-  return absl::StrCat("Step times are means over the workers, median over a run; figures are ",
-                      SpreadMeaning(results.plan.repeats),
-                      ". Exposed: time per step waiting for weights. Overlap: share of the time of "
-                      "pushes and pulls hidden by computing. Speed-up: step time with FIFO divided "
-                      "by that with this order, repeat by repeat. Bound: no schedule is faster. "
-                      "Simulated: prediction of simulate/schedule/scheduling.h for the same job.");
+  return absl::StrCat(
+      "Step times are means over the workers, median over a run; figures are ",
+      SpreadMeaning(results.plan.repeats),
+      ". Exposed: time per step waiting for weights. Overlap: share of the time of "
+      "pushes and pulls hidden by computing. Speed-up: step time with FIFO (WFBP) "
+      "divided by that with this order, repeat by repeat. Bound: no schedule is faster. "
+      "Simulated: prediction of simulate/schedule/scheduling.h for the same job.");
 }
 
 std::string LoadText(const ExperimentResults& results, const OrderGroup& group) {
@@ -266,7 +269,7 @@ std::string BarsSvg(const ExperimentResults& results, const std::vector<OrderGro
   std::vector<Chart> charts;
   for (const OrderGroup& group : groups) {
     const std::optional<double> bound = BoundMilliseconds(results, group);
-    Chart chart = RowsChart(group.title, "ms per step");
+    Chart chart = RowsChart(group.title, MeasureHeading("mean_step_time"));
     for (const OrderResult& order : group.orders) {
       const double step = order.milliseconds.median;
       const double waits = std::clamp(order.exposed_milliseconds, 0.0, step);
@@ -321,9 +324,10 @@ std::vector<std::string> SchedulingFindings(const std::vector<OrderGroup>& group
 
 std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& results,
                                                       const std::vector<OrderGroup>& groups) {
-  std::vector<std::vector<std::string>> table = {{"case", "order", "step, ms", "exposed, ms",
-                                                  "overlap", "speed-up", "bound, ms", "x bound",
-                                                  "simulated, ms", "deviation"}};
+  std::vector<std::vector<std::string>> table = {
+      {"case", "order", MeasureHeading("mean_step_time"), MeasureHeading("exposed_time"),
+       MeasureHeading("overlap"), "speed-up (ratio)", "lower bound (ms)", "step / bound (ratio)",
+       "simulated step (ms)", "deviation (%)"}};
   for (const OrderGroup& group : groups) {
     const std::optional<double> bound = BoundMilliseconds(results, group);
     for (const OrderResult& order : group.orders) {
@@ -331,14 +335,14 @@ std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& r
       const int digits = milliseconds < kFewMilliseconds ? 1 : 0;
       table.push_back(
           {group.title, order.label, SpreadText(order.milliseconds, digits),
-           NumberText(order.exposed_milliseconds, digits),
-           NumberText(order.overlap_percent, 0) + "%", SpreadText(order.speed_up, 2),
-           NumberText(bound, digits), NumberText(order.over_bound, 2),
+           NumberText(order.exposed_milliseconds, digits), NumberText(order.overlap_percent, 0),
+           SpreadText(order.speed_up, 2), NumberText(bound, digits),
+           NumberText(order.over_bound, 2),
            order.deviation ? NumberText((1 + *order.deviation) * milliseconds, digits) : kNoFigure,
-           order.deviation ? absl::StrFormat("%+.1f%%", *order.deviation * 100) : kNoFigure});
+           order.deviation ? absl::StrFormat("%+.1f", *order.deviation * 100) : kNoFigure});
     }
   }
-  return table;
+  return WithoutEmptyColumns(table);
 }
 
 std::string SchedulingHtml(const ExperimentResults& results) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/charts/chart.h"
 #include "experiment/charts/report_page.h"
+#include "experiment/measures/measure.h"
 
 namespace tug {
 namespace {
@@ -117,7 +118,7 @@ std::string SpeedBarsSvg(const SyncPart& part) {
   const std::vector<std::string> modes = part.Modes();
   std::vector<Chart> charts;
   for (const std::string& straggler : part.Stragglers()) {
-    Chart chart = RowsChart(StragglersTitle(straggler), "batches per second");
+    Chart chart = RowsChart(StragglersTitle(straggler), MeasureHeading("batch_rate"));
     for (size_t mode = 0; mode < modes.size(); ++mode) {
       const SyncCase* one = part.Find(modes[mode], straggler);
       if (one != nullptr && one->batches.has_value()) AddBar(chart, SpeedBar(part, *one, mode));
@@ -136,7 +137,9 @@ std::string WaitBarsSvg(const SyncPart& part) {
   std::vector<Chart> charts;
   for (const std::string& straggler : part.Stragglers()) {
     Chart chart = RowsChart(StragglersTitle(straggler), "");
-    chart.x = {.range = ChartRange{0, 1}, .wanted = 0};
+    chart.x = {.name = "part of the time in steps (%)",
+               .range = ChartRange{0, 1},
+               .ticks = {{0, "0"}, {0.5, "50"}, {1, "100"}}};
     for (const std::string& mode : part.Modes()) {
       const RunFigures* figures = FiguresOf(part.Find(mode, straggler));
       for (size_t i = 0; i < workers; ++i) {
@@ -171,6 +174,10 @@ std::string StalenessSvg(const SyncPart& part) {
       const size_t column = charts.size() % part.Stragglers().size();
       if (column == 0) chart.y.ticks = {{0.9, mode, ""}};
       if (charts.size() == column) chart.title = StragglersTitle(straggler);
+      if (&mode == &modes.back()) {
+        chart.x.name = "staleness (updates)";
+        chart.y.name = column == 0 ? "part of all updates" : "";
+      }
       charts.push_back(std::move(chart));
     }
   }

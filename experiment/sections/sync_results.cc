@@ -315,14 +315,20 @@ std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {
 }
 
 std::vector<std::vector<std::string>> SyncTable(const SyncPart& part) {
-  std::vector<std::vector<std::string>> table = {
-      {"straggler", "mode", "batches/s", "vs bsp", "vs undisturbed"}};
-  const auto head = [&](std::initializer_list<const char*> names) {
-    table[0].insert(table[0].end(), names.begin(), names.end());
-  };
-  if (part.replay) head({"bound", "of the straggler's pace, %"});
-  head({"updates/s", "waiting, %", "max waiting, %", "staleness", "max"});
-  if (!part.replay) head({"samples", "seconds", "final loss"});
+  std::vector<std::vector<std::string>> table = {{"straggler", "mode", MeasureHeading("batch_rate"),
+                                                  "vs bsp (ratio)", "vs undisturbed (ratio)"}};
+  std::vector<std::string> head;
+  if (part.replay) {
+    head.insert(head.end(), {"bound (ratio)", MeasureHeading("straggler_pace")});
+  }
+  for (const char* measure :
+       {"update_rate", "wait_share", "most_wait_share", "staleness", "most_staleness"}) {
+    head.push_back(MeasureHeading(measure));
+  }
+  if (!part.replay) {
+    head.insert(head.end(), {"samples", MeasureHeading("job_time"), MeasureHeading("final_loss")});
+  }
+  table[0].insert(table[0].end(), head.begin(), head.end());
   for (const std::string& straggler : part.Stragglers()) {
     for (const SyncCase& one : part.cases) {
       if (one.straggler != straggler) continue;
@@ -346,7 +352,7 @@ std::vector<std::vector<std::string>> SyncTable(const SyncPart& part) {
       line.push_back(SpreadText(one.loss, 4));
     }
   }
-  return table;
+  return WithoutEmptyColumns(table);
 }
 
 std::vector<std::string> SyncFindings(const SyncPart& part) {

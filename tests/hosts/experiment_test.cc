@@ -237,7 +237,7 @@ TEST_F(ExperimentTest, ComparesCodecsOnLinks) {
       << "a link changes nothing of what is learned";
   const std::string page = ReadText(Path("out/report.html"));
   EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("As well, or not as well"),
-                          HasSubstr("MB pushed and pulled"), HasSubstr("Hatched: exposed_time"),
+                          HasSubstr("pushed and pulled (MB)"), HasSubstr("Hatched: exposed time"),
                           HasSubstr("</html>")));
   EXPECT_THAT(ReadText(Path("out/figure-1.svg")), HasSubstr("link 50mbit"));
   ExpectNobodyLeft();
