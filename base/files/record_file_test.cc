@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/files/test_folder.h"
 #include "gmock/gmock.h"
@@ -16,8 +15,11 @@
 namespace tug {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
+
+constexpr size_t kFileHeader = 32, kRecordHeader = 16;
 
 const RecordFileKind kKind = {.magic = "TUGTESTS",
                               .version = 3,
@@ -29,111 +31,87 @@ class RecordFileTest : public ::testing::Test {
   static absl::Status Append(const RecordFileWriter& writer, const std::string& text) {
     return writer.Append(std::as_bytes(std::span(text)));
   }
-  void Write(const Texts& texts) const {
+  // Returns the bytes of a file with these records.
+  std::string Write(const Texts& texts) const {
     const auto writer = RecordFileWriter::Create(kKind, path_);
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    for (const std::string& text : texts) ASSERT_TRUE(Append(*writer, text).ok());
-    ASSERT_TRUE(writer->Sync().ok());
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    for (const std::string& text : texts) EXPECT_TRUE(Append(*writer, text).ok());
+    EXPECT_TRUE(writer->Sync().ok());
+    return ReadWholeFile(path_, 1 << 20).value();
   }
-  std::string Bytes() const { return ReadWholeFile(path_, 1 << 20).value(); }
-  void SetBytes(const std::string& bytes) const {
+  absl::StatusOr<RecordFileExtent> Read(Texts& texts, const RecordFileKind& kind = kKind) const {
+    return ReadRecordFile(kind, path_, [&](std::span<const std::byte> payload) {
+      texts.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
+      return absl::OkStatus();
+    });
+  }
+  // The records of a file with these bytes.
+  absl::StatusOr<Texts> TextsIn(const std::string& bytes) const {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
-  }
-  absl::StatusOr<Texts> Read(const std::string& bytes, const RecordFileKind& kind = kKind) const {
     Texts texts;
-    const auto extent = ReadRecords(
-        kind, path_, std::as_bytes(std::span(bytes)), [&](std::span<const std::byte> payload) {
-          texts.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
-          return absl::OkStatus();
-        });
+    const auto extent = Read(texts);
     if (!extent.ok()) return extent.status();
     EXPECT_EQ(extent->whole_bytes + extent->torn_bytes, bytes.size());
     return texts;
   }
 
-  static constexpr size_t kFileHeader = 32, kRecordHeader = 16;
   const TestFolder folder_;
   const std::string path_ = folder_.path() + "/records";
   const Texts texts_ = {"one", "", std::string(300, 'x'), "four"};
+  const Texts but_the_last_ = {texts_.begin(), texts_.end() - 1};
 };
 
-std::string Flipped(std::string bytes, size_t at) {
-  bytes[at] = static_cast<char>(bytes[at] ^ (1 << (at % 8)));
-  return bytes;
-}
-
 TEST_F(RecordFileTest, ReturnsRecordsOfAnySizeInOrder) {
-  Write({});
-  EXPECT_EQ(Read(Bytes()).value(), Texts());
-  Write(texts_);
-  EXPECT_EQ(Read(Bytes()).value(), texts_);
-}
-
-TEST_F(RecordFileTest, ReturnsTheErrorOfTheReceiver) {
-  Write(texts_);
-  int records = 0;
-  const auto extent = ReadRecordFile(kKind, path_, [&](std::span<const std::byte>) {
-    return ++records == 2 ? absl::CancelledError("enough") : absl::OkStatus();
-  });
-  EXPECT_EQ(extent.status(), absl::CancelledError("enough"));
-  EXPECT_EQ(records, 2);
+  EXPECT_EQ(TextsIn(Write({})).value(), Texts());
+  EXPECT_EQ(TextsIn(Write(texts_)).value(), texts_);
 }
 
 TEST_F(RecordFileTest, TruncatedAnywhereIsReadUpToTheLastCompleteRecordAndContinued) {
-  Write(texts_);
-  const std::string whole = Bytes();
+  const std::string whole = Write(texts_);
   for (size_t size = 0; size < whole.size(); ++size) {
-    SetBytes(whole.substr(0, size));
-    Texts texts;
-    const auto extent = ReadRecordFile(kKind, path_, [&](std::span<const std::byte> payload) {
-      texts.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
-      return absl::OkStatus();
-    });
-    ASSERT_TRUE(extent.ok()) << size << ": " << extent.status();
-    EXPECT_EQ(extent->whole_bytes == 0, size < kFileHeader) << size;
+    Texts texts = TextsIn(whole.substr(0, size)).value();
     ASSERT_LT(texts.size(), texts_.size()) << size;
     ASSERT_TRUE(std::equal(texts.begin(), texts.end(), texts_.begin())) << size;
-    if (extent->whole_bytes == 0) continue;
-    const auto writer = RecordFileWriter::Continue(path_, *extent);
+    Texts again;
+    const RecordFileExtent extent = Read(again).value();
+    ASSERT_EQ(extent.whole_bytes > 0, size >= kFileHeader) << size;
+    if (extent.whole_bytes == 0) continue;
+    const auto writer = RecordFileWriter::Continue(path_, extent);
     ASSERT_TRUE(writer.ok()) << writer.status();
     ASSERT_TRUE(Append(*writer, "more").ok());
     texts.push_back("more");
-    ASSERT_EQ(Read(Bytes()).value(), texts) << size;
+    ASSERT_EQ(TextsIn(ReadWholeFile(path_, 1 << 20).value()).value(), texts) << size;
   }
 }
 
 // A disk may have written the last blocks of a file in any order, or its length only.
 TEST_F(RecordFileTest, BlocksOfTheLastRecordThatNeverReachedTheDiskAreATornEnd) {
-  Write(texts_);
-  std::string bytes = Bytes();
+  std::string bytes = Write(texts_);
   std::fill(bytes.end() - 10, bytes.end(), '\0');
-  const Texts before(texts_.begin(), texts_.end() - 1);
-  EXPECT_EQ(Read(bytes).value(), before);
-  EXPECT_EQ(Read(bytes + std::string(5000, '\0')).value(), before);
+  EXPECT_EQ(TextsIn(bytes).value(), but_the_last_);
+  EXPECT_EQ(TextsIn(bytes + std::string(5000, '\0')).value(), but_the_last_);
 }
 
 TEST_F(RecordFileTest, AFlippedBitIsDamageBeforeTheLastRecordAndATornEndInIt) {
-  Write(texts_);
-  const std::string whole = Bytes();
+  const std::string whole = Write(texts_);
   const size_t last = whole.size() - kRecordHeader - texts_.back().size();
   for (size_t byte = 0; byte < whole.size(); ++byte) {
-    const auto texts = Read(Flipped(whole, byte));
-    if (byte < last) {
-      ASSERT_TRUE(absl::IsDataLoss(texts.status())) << byte;
-      EXPECT_THAT(std::string(texts.status().message()), HasSubstr(path_ + " is damaged: "))
-          << byte;
-      EXPECT_THAT(std::string(texts.status().message()), HasSubstr("; write it again")) << byte;
-    } else {
-      ASSERT_EQ(texts.value(), Texts(texts_.begin(), texts_.end() - 1)) << byte;
+    std::string bytes = whole;
+    bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << (byte % 8)));
+    const auto texts = TextsIn(bytes);
+    if (byte >= last) {
+      ASSERT_EQ(texts.value(), but_the_last_) << byte;
+      continue;
     }
+    ASSERT_TRUE(absl::IsDataLoss(texts.status())) << byte;
+    EXPECT_THAT(std::string(texts.status().message()),
+                AllOf(HasSubstr(path_ + " is damaged: "), HasSubstr("; write it again")));
   }
 }
 
 TEST_F(RecordFileTest, RecordsOfAnotherFileAreNotRead) {
-  Write(texts_);
-  const std::string first = Bytes();
-  Write(texts_);
-  EXPECT_EQ(Read(Bytes() + first.substr(kFileHeader)).value(), texts_) << "another salt";
+  const std::string other = Write(texts_);
+  EXPECT_EQ(TextsIn(Write(texts_) + other.substr(kFileHeader)).value(), texts_) << "another salt";
 }
 
 TEST_F(RecordFileTest, RandomBytesAreNeverRead) {
@@ -142,15 +120,14 @@ TEST_F(RecordFileTest, RandomBytesAreNeverRead) {
   std::mt19937_64 random(seed);
   Texts all;
   for (int i = 0; i < 20; ++i) all.push_back(std::string(random() % 100, static_cast<char>(i)));
-  Write(all);
-  const std::string whole = Bytes();
+  const std::string whole = Write(all);
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = whole.substr(0, random() % (whole.size() + 1));
     if (round % 3 == 0) bytes = std::string(random() % 300, '\0');
     for (int i = static_cast<int>(random() % 4); i > 0 && !bytes.empty(); --i) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
-    const auto texts = Read(bytes);
+    const auto texts = TextsIn(bytes);
     if (!texts.ok()) continue;
     ASSERT_LE(texts->size(), all.size());
     ASSERT_TRUE(std::equal(texts->begin(), texts->end(), all.begin())) << "round " << round;
@@ -159,25 +136,26 @@ TEST_F(RecordFileTest, RandomBytesAreNeverRead) {
 
 TEST_F(RecordFileTest, RefusesAnotherKindAndAnotherVersionWithTheRemedy) {
   Write(texts_);
+  Texts texts;
   RecordFileKind other = kKind;
   other.magic = "TUGOTHER";
-  EXPECT_EQ(Read(Bytes(), other).status(),
-            absl::DataLossError(absl::StrCat(
-                path_, " is damaged: it does not begin with \"TUGOTHER\"; write it again")));
+  EXPECT_EQ(Read(texts, other).status(),
+            absl::DataLossError(path_ + " is damaged: it does not begin with \"TUGOTHER\"; write "
+                                        "it again"));
   other = kKind;
   other.version = 4;
-  EXPECT_EQ(Read(Bytes(), other).status(),
-            absl::FailedPreconditionError(absl::StrCat(path_,
-                                                       " has format 3, this version of tug reads "
-                                                       "format 4: use the version that wrote it")));
+  EXPECT_EQ(Read(texts, other).status(),
+            absl::FailedPreconditionError(path_ + " has format 3, this version of tug reads format "
+                                                  "4: use the version that wrote it"));
 }
 
-TEST_F(RecordFileTest, NamesTheFileItCannotReadOrWrite) {
-  const auto ignore = [](std::span<const std::byte>) { return absl::OkStatus(); };
-  const absl::Status missing = ReadRecordFile(kKind, path_, ignore).status();
+TEST_F(RecordFileTest, ReturnsTheErrorOfTheReceiverAndOfTheFileSystem) {
+  const auto refuse = [](std::span<const std::byte>) { return absl::CancelledError("enough"); };
+  const absl::Status missing = ReadRecordFile(kKind, path_, refuse).status();
   EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
   EXPECT_THAT(std::string(missing.message()), HasSubstr(path_));
-  EXPECT_TRUE(absl::IsNotFound(RecordFileWriter::Create(kKind, path_ + "/x").status()));
+  Write(texts_);
+  EXPECT_EQ(ReadRecordFile(kKind, path_, refuse).status(), absl::CancelledError("enough"));
   const absl::Status full = RecordFileWriter::Create(kKind, "/dev/full").status();
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
 }
