@@ -20,10 +20,7 @@
 namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object per line, each with "kind" and "timeline".
-//  step        step, at_seconds (since the coordinator began), loss (mean over targets), tokens,
-//              seconds, tokens_per_second, wait_seconds, pushed_bytes, pulled_bytes,
-//              compute_seconds, communication_seconds, overlap, mean_seconds, mean_wait_seconds
-//              (step_metrics.h); if not 0: straggle_seconds, skipped
+//  step        step, and the columns of step_columns.h
 //  eval        step, at_seconds, loss, perplexity, accuracy, targets; "final": true for the last
 //              one of a job, over the whole validation split
 //  checkpoint  step, folder, pause_seconds, write_seconds
