@@ -16,8 +16,6 @@
 namespace tug {
 namespace {
 
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
 RecordFileKind KindOf(const std::string& path) {
   return {.magic = "TUGJOURN",
           .version = 2,

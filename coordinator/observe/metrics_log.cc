@@ -97,11 +97,9 @@ absl::Status ForEachLoss(const std::string& path, absl::FunctionRef<void(const L
 
 absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t timeline) {
   RETURN_IF_ERROR(CutTornLine(path));
-  std::FILE* file = OpenStream(path);
-  if (file == nullptr) {
-    return FileError(errno, "write", path);
-  }
-  return MetricsLog(path, timeline, file);
+  FileStream file = OpenStream(path);
+  if (file == nullptr) return FileError(errno, "write", path);
+  return MetricsLog(path, timeline, std::move(file));
 }
 
 absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_t timeline,

@@ -3,13 +3,12 @@
 #define TUG_COORDINATOR_OBSERVE_METRICS_LOG_H_
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/files/file.h"
 #include "coordinator/observe/loss_curve.h"
 #include "coordinator/progress/progress.h"
 #include "coordinator/progress/schedule_tuning.h"
@@ -78,17 +77,14 @@ class MetricsLog {
   absl::Status Flush();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  MetricsLog(std::string path, uint32_t timeline, std::FILE* file)
-      : path_(std::move(path)), timeline_(timeline), file_(file) {}
+  MetricsLog(std::string path, uint32_t timeline, FileStream file)
+      : path_(std::move(path)), timeline_(timeline), file_(std::move(file)) {}
 
   void Write(const std::string& line);
 
   std::string path_;
   uint32_t timeline_;
-  std::unique_ptr<std::FILE, Close> file_;
+  FileStream file_;
   uint64_t lines_there_ = 0;  // existing lines still to skip
   int error_ = 0;             // errno of the first failed write
 };

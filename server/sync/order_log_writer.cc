@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/stat.h>
-
-#include <cerrno>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -20,13 +17,6 @@ namespace {
 template <typename T>
 std::span<const std::byte> BytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
-}
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-absl::Status MakeFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  return FileError(errno, "create the folder", path);
 }
 
 }  // namespace
