@@ -121,9 +121,7 @@ absl::StatusOr<Manifest> CheckFolder(const std::string& folder) {
 absl::Status WithOlderCheckpoint(const absl::Status& error, const std::string& folder) {
   const std::string path = WithoutTrailingSlashes(folder);
   const std::optional<CheckpointFolder> damaged = ParseFolderPath(path);
-  const size_t slash = path.rfind('/');
-  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash);
-  if (const auto candidates = ListCandidates(parent); damaged && candidates.ok()) {
+  if (const auto candidates = ListCandidates(FolderOf(path)); damaged && candidates.ok()) {
     for (const CheckpointFolder& older : *candidates) {
       if (older.version >= damaged->version || !CheckFolder(older.path).ok()) continue;
       return absl::Status(
@@ -140,8 +138,7 @@ absl::Status WithOlderCheckpoint(const absl::Status& error, const std::string& f
 absl::Status RemoveFolder(const CheckpointFolder& folder) {
   std::string path = folder.path;
   if (folder.kind == FolderKind::kFinal) {
-    const size_t slash = path.rfind('/');
-    path = FolderPath(path.substr(0, slash), folder.version, FolderKind::kOld);
+    path = FolderPath(FolderOf(path), folder.version, FolderKind::kOld);
     // Remains of an interrupted deletion.
     RETURN_IF_ERROR(RemoveAll(path));
     if (std::rename(folder.path.c_str(), path.c_str()) != 0) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
+#include "base/files/file.h"
 #include "base/files/mapped_file.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
@@ -108,11 +110,8 @@ bool IsFolder(const std::string& path) {
 
 // The folder that RUN/best names, or `path` unchanged if it is not RUN/best.
 absl::StatusOr<std::string> BehindBest(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string run = slash == std::string::npos ? "." : path.substr(0, slash);
-  if (path.substr(slash == std::string::npos ? 0 : slash + 1) != kBestFile || IsFolder(path)) {
-    return path;
-  }
+  if (std::filesystem::path(path).filename() != kBestFile || IsFolder(path)) return path;
+  const std::string run = FolderOf(path);
   const absl::StatusOr<BestCheckpoint> best = ReadBest(run);
   if (best.ok()) {
     return FolderPath(CheckpointsFolder(run), best->version, FolderKind::kFinal);

@@ -39,9 +39,7 @@ absl::StatusOr<std::string> MakeUnfinishedFolder(const std::string& run_dir, uin
   const std::string checkpoints = CheckpointsFolder(run_dir);
   const std::string folder = FolderPath(checkpoints, version, FolderKind::kUnfinished);
   for (const std::string& path : {checkpoints, folder}) {
-    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
-      return FileError(errno, "create the folder", path);
-    }
+    RETURN_IF_ERROR(MakeFolder(path));
   }
   return folder;
 }

@@ -147,11 +147,7 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<EvalCommand>();
   CLI::App* command = app.add_subcommand(
       "eval", "Measures loss and accuracy of a checkpoint on the validation split, or on a text");
-  command
-      ->add_option("--from", arguments->from,
-                   "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
-      ->type_name("PATH")
-      ->required();
+  AddFromOption(*command, arguments->from);
   command
       ->add_option("--data", arguments->data,
                    "Score this text (file or folder) instead, of the kind the model was trained "

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/loaded_model.h"
 #include "huggingface/gpt2_export.h"
 #include "process/commands.h"
 
@@ -40,11 +41,7 @@ void AddExportCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<ExportCommand>();
   CLI::App* command =
       app.add_subcommand("export", "Converts a checkpoint to a Hugging Face GPT-2 folder");
-  command
-      ->add_option("--from", arguments->from,
-                   "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
-      ->type_name("PATH")
-      ->required();
+  AddFromOption(*command, arguments->from);
   command
       ->add_option("--hf", arguments->hf,
                    "Folder to write, in Hugging Face's GPT-2 format: config.json, "

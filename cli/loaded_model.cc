@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
@@ -68,6 +69,14 @@ std::vector<std::span<const float>> LoadedModel::weights() const {
   std::vector<std::span<const float>> weights;
   for (const AlignedBuffer& block : weights_) weights.push_back(block.floats());
   return weights;
+}
+
+void AddFromOption(CLI::App& command, std::string& from) {
+  command
+      .add_option("--from", from,
+                  "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
+      ->type_name("PATH")
+      ->required();
 }
 
 }  // namespace tug

@@ -14,6 +14,10 @@
 #include "model/model.h"
 #include "proto/manifest.pb.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace tug {
 
 // A model with a checkpoint's weights, for inference. Owned by one thread.
@@ -45,6 +49,9 @@ class LoadedModel {
   std::vector<std::vector<kernels::Bf16>> rounded_;  // by block, if workers pulled bf16
   std::unique_ptr<Model> model_;
 };
+
+// Adds --from, a path for FindCheckpoint.
+void AddFromOption(CLI::App& command, std::string& from);
 
 }  // namespace tug
 

@@ -107,11 +107,7 @@ absl::Status Sample(const SampleCommand& command) {
 void AddSampleCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<SampleCommand>();
   CLI::App* command = app.add_subcommand("sample", "Writes text with the weights of a checkpoint");
-  command
-      ->add_option("--from", arguments->from,
-                   "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
-      ->type_name("PATH")
-      ->required();
+  AddFromOption(*command, arguments->from);
   command
       ->add_option("--prompt", arguments->prompt,
                    "Start of the text; its last model.context tokens are read. For a model of "

@@ -12,31 +12,24 @@
 //      durable: Sync(position) with a position read after the append. All concurrent callers share
 //      one fsync (group commit; Gray and Reuter 1993, 9.4.7).
 //
-// RUN/journal, little-endian:
-//
-//   header   32 bytes: "TUGJOURN", u32 format 2, u32 zero, u64 salt (random), u64 XXH3-64 of the 24
-//            bytes before it
-//   batches  u32 size of the records, u32 number of them, u64 XXH3-64 of the records, seeded with
-//            the XXH3-64 of these 8 bytes, which is seeded with the salt; then each record: u32
-//            size, and as many bytes of a JournalRecord (proto/journal.proto)
-//
-// A batch is written once the previous one is durable. So an incomplete last batch was being
-// written when the process or the machine died: nothing depends on it yet, and it is cut off. An
-// incomplete batch followed by a complete one is damage. Size: about 100 bytes per step of a
-// virtual worker.
+// RUN/journal is a record file (base/files/record_file.h), "TUGJOURN" 2. Each record is a batch: a
+// sequence of u32 size, and as many bytes of a JournalRecord (proto/journal.proto). A batch is
+// written once the previous one is durable. So a torn last batch was being written when the process
+// or the machine died: nothing depends on it yet, and it is cut off. Size: about 100 bytes per step
+// of a virtual worker.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "base/files/file.h"
+#include "base/files/record_file.h"
 #include "proto/journal.pb.h"
 
 namespace tug {
@@ -92,18 +85,12 @@ class FileJournal final : public Journal {
   uint64_t syncs() const;
 
  private:
-  FileJournal(std::string path, FileDescriptor fd, uint64_t salt, uint64_t records)
-      : path_(std::move(path)),
-        fd_(std::move(fd)),
-        salt_(salt),
-        appended_(records),
-        durable_(records) {}
+  FileJournal(RecordFileWriter file, uint64_t records)
+      : file_(std::move(file)), appended_(records), durable_(records) {}
 
-  absl::Status WriteBatch(const std::string& records, uint32_t count);
+  absl::Status WriteBatch(const std::string& records) const;
 
-  const std::string path_;
-  const FileDescriptor fd_;  // used only by the thread that set writing_
-  const uint64_t salt_;
+  const RecordFileWriter file_;  // used only by the thread that set writing_
 
   mutable absl::Mutex mutex_;
   std::string waiting_ ABSL_GUARDED_BY(mutex_);  // records of the next batch
@@ -113,18 +100,6 @@ class FileJournal final : public Journal {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   uint64_t syncs_ ABSL_GUARDED_BY(mutex_) = 0;
 };
-
-// Pure part of RecoverState: parses a journal's bytes. Returns the extent of the complete batches;
-// the rest is a batch that was being written. Errors: DATA_LOSS and FAILED_PRECONDITION, naming
-// `path`; the first of `take`.
-struct JournalExtent {
-  uint64_t bytes = 0;  // 0: the header is incomplete
-  uint64_t records = 0;
-  uint64_t salt = 0;
-};
-absl::StatusOr<JournalExtent> ReadJournal(
-    const std::string& path, std::span<const std::byte> bytes,
-    const std::function<absl::Status(const JournalRecord&)>& take);
 
 }  // namespace tug
 

@@ -20,7 +20,7 @@ double SecondsPerByte(const ImpairConfig& config) {
 
 ImpairedTransport::ImpairedTransport(std::unique_ptr<Transport> transport,
                                      const ImpairConfig& config, PeerId self, uint64_t seed,
-                                     const TimeSource& time)
+                                     const TimeSource* time)
     : transport_(std::move(transport)),
       delay_(absl::Milliseconds(config.delay_ms())),
       jitter_(absl::Milliseconds(config.jitter_ms())),
@@ -28,19 +28,8 @@ ImpairedTransport::ImpairedTransport(std::unique_ptr<Transport> transport,
       seconds_per_byte_(SecondsPerByte(config)),
       self_(self),
       seed_(seed),
-      time_(time) {}
-
-ImpairedTransport::ImpairedTransport(std::unique_ptr<Transport> transport,
-                                     const ImpairConfig& config, PeerId self, uint64_t seed)
-    : transport_(std::move(transport)),
-      delay_(absl::Milliseconds(config.delay_ms())),
-      jitter_(absl::Milliseconds(config.jitter_ms())),
-      loss_(config.loss()),
-      seconds_per_byte_(SecondsPerByte(config)),
-      self_(self),
-      seed_(seed),
-      owned_time_(std::make_unique<RealTime>()),
-      time_(*owned_time_) {}
+      owned_time_(time == nullptr ? std::make_unique<RealTime>() : nullptr),
+      time_(time == nullptr ? *owned_time_ : *time) {}
 
 absl::Status ImpairedTransport::Connect(PeerId peer, const std::string& endpoint) {
   return transport_->Connect(peer, endpoint);

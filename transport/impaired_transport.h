@@ -38,12 +38,9 @@ class ImpairedTransport final : public Transport {
   // Bytes that may pass at once after idle time: one full packet of a loopback device.
   static constexpr int64_t kBurstBytes = 64 << 10;
 
-  // `time` outlives the transport.
+  // `time` outlives the transport; null: real time.
   ImpairedTransport(std::unique_ptr<Transport> transport, const ImpairConfig& config, PeerId self,
-                    uint64_t seed, const TimeSource& time);
-  // Uses real time.
-  ImpairedTransport(std::unique_ptr<Transport> transport, const ImpairConfig& config, PeerId self,
-                    uint64_t seed);
+                    uint64_t seed, const TimeSource* time = nullptr);
 
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
   absl::Status Send(Outgoing message) override;

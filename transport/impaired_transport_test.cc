@@ -49,7 +49,7 @@ class ImpairedTransportTest : public ::testing::Test {
     auto below = std::make_unique<FakeTransport>(time_);
     below_ = below.get();
     transport_ =
-        std::make_unique<ImpairedTransport>(std::move(below), config, WorkerPeer(1), seed, time_);
+        std::make_unique<ImpairedTransport>(std::move(below), config, WorkerPeer(1), seed, &time_);
   }
   void Send(uint64_t clock, size_t payload_bytes = 0, PeerId to = LanePeer(0)) {
     Outgoing message;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -87,13 +88,23 @@ FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode) {
   return fd;
 }
 
-std::FILE* OpenStream(const std::string& path) {
-  std::FILE* file = nullptr;
+FileStream OpenStream(const std::string& path) {
+  FileStream file;
   OpenWithReserve([&] {
-    file = std::fopen(path.c_str(), "ae");
+    file.reset(std::fopen(path.c_str(), "ae"));
     return file == nullptr && errno == EMFILE;
   });
   return file;
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
+  return FileError(errno, "create the folder", path);
 }
 
 absl::StatusOr<std::vector<std::string>> NamesInFolder(const std::string& path) {

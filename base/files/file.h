@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,19 @@ absl::Status FileError(int error_number, const std::string& action, const std::s
 // open(2) with O_CLOEXEC; sets errno on failure. A daemon opens its files with OpenFile or
 // OpenStream, which may also use the descriptor reserve (base/files/file_limit.h).
 FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode = 0644);
-// fopen(3) with mode "ae"; see OpenFile.
-std::FILE* OpenStream(const std::string& path);
+
+// A stream that its owner closes.
+struct CloseStream {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using FileStream = std::unique_ptr<std::FILE, CloseStream>;
+// fopen(3) with mode "ae"; null, with errno, on failure. See OpenFile.
+FileStream OpenStream(const std::string& path);
+
+// The folder that holds `path`: the text before the last slash, "/" or ".".
+std::string FolderOf(const std::string& path);
+// Creates a folder, unless it exists; its parent must. Errors: those of FileError.
+absl::Status MakeFolder(const std::string& path);
 
 // Names in a folder, without "." and "..". Errors: those of FileError; NOT_FOUND if the folder does
 // not exist.

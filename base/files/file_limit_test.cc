@@ -64,8 +64,7 @@ TEST_F(FileLimitTest, FilesAreOpenedWhenEveryDescriptorIsTaken) {
           Require(TryFileLock(Path("lock")).ok(), "lock");
           Require(NamesInFolder(folder_.path()).value().size() == 2, "list");
           Require(SyncFolder(folder_.path()).ok(), "sync");
-          std::FILE* const log = OpenStream(Path("log"));
-          Require(log != nullptr && std::fclose(log) == 0, "open a stream");
+          Require(OpenStream(Path("log")) != nullptr, "open a stream");
           Require(RemoveAll(Path("log")).ok(), "remove");
         }
         Require(RemoveAll(folder_.path()).ok(), "remove a folder");

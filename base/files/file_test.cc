@@ -149,5 +149,18 @@ TEST(MappedFile, OpensAnEmptyFileAndMoves) {
   EXPECT_EQ(moved.path(), path);
 }
 
+TEST(FolderOf, IsWhatPrecedesTheLastSlash) {
+  EXPECT_EQ(FolderOf("a/b/c"), "a/b");
+  EXPECT_EQ(FolderOf("c"), ".");
+  EXPECT_EQ(FolderOf("/c"), "/");
+}
+
+TEST(MakeFolder, AcceptsAnExistingFolderAndRefusesAMissingParent) {
+  const TestFolder folder;
+  EXPECT_TRUE(MakeFolder(folder.path() + "/a").ok());
+  EXPECT_TRUE(MakeFolder(folder.path() + "/a").ok());
+  EXPECT_TRUE(absl::IsNotFound(MakeFolder(folder.path() + "/b/c")));
+}
+
 }  // namespace
 }  // namespace tug

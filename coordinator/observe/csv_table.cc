@@ -49,9 +49,9 @@ absl::StatusOr<CsvTable> CsvTable::Open(const std::string& path, const std::stri
           absl::StrCat(path, " does not end with a row of this job: move the file elsewhere"));
     }
   }
-  std::FILE* const file = OpenStream(path);
+  FileStream file = OpenStream(path);
   if (file == nullptr) return FileError(errno, "write", path);
-  CsvTable table(path, file, last);
+  CsvTable table(path, std::move(file), last);
   if (found.header.empty()) table.Append(header);
   if (!table.status_.ok()) return table.status_;
   return table;

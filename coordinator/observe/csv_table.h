@@ -3,13 +3,12 @@
 #define TUG_COORDINATOR_OBSERVE_CSV_TABLE_H_
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/files/file.h"
 
 namespace tug {
 
@@ -34,16 +33,13 @@ class CsvTable {
 
  private:
   using Key = std::pair<uint32_t, uint64_t>;  // timeline, step
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
 
   CsvTable(std::string path, std::FILE* file, Key last)
-      : path_(std::move(path)), file_(file), last_(last) {}
+      : path_(std::move(path)), file_(std::move(file)), last_(last) {}
   void Append(const std::string& line);
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  FileStream file_;
   Key last_;  // newest row found by Open
   absl::Status status_;
 };

@@ -91,7 +91,7 @@ absl::Status EventFiles::Open(absl::Time now) {
   // The clock may have been set back, or another host's clock may be ahead.
   const int64_t seconds = std::max(absl::ToUnixSeconds(now), NewestSeconds(folder_) + 1);
   path_ = absl::StrFormat("%s/%s%010d.%s.%d", folder_, kNamePrefix, seconds, HostName(), getpid());
-  file_.reset(OpenStream(path_));
+  file_ = OpenStream(path_);
   if (file_ == nullptr) return FileError(errno, "write", path_);
   tensorboard::Event version = EventAt(now, 0);
   version.set_file_version("brain.Event:2");

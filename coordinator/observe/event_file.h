@@ -3,14 +3,13 @@
 #define TUG_COORDINATOR_OBSERVE_EVENT_FILE_H_
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/files/file.h"
 #include "proto/tensorboard.pb.h"
 
 namespace tug {
@@ -48,10 +47,6 @@ class EventFiles {
   const absl::Status& status() const { return status_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   absl::Status Open(absl::Time now);
   absl::Status Append(const tensorboard::Event& event);
   absl::Status AppendStart(uint64_t step, absl::Time now);
@@ -59,7 +54,7 @@ class EventFiles {
   const std::string folder_;
   uint64_t next_step_;
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;  // null before the first scalar
+  FileStream file_;  // null before the first scalar
   absl::Status status_;
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "config/sync_mode.h"
+#include "coordinator/observe/step_columns.h"
 #include "coordinator/observe/sync_figures.h"
 #include "coordinator/torn_line.h"
 #include "coordinator/trace/blame.h"
@@ -108,11 +110,9 @@ absl::Status ForEachObject(const std::string& path, absl::FunctionRef<void(const
 
 absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t timeline) {
   RETURN_IF_ERROR(CutTornLine(path));
-  std::FILE* file = OpenStream(path);
-  if (file == nullptr) {
-    return FileError(errno, "write", path);
-  }
-  return MetricsLog(path, timeline, file);
+  FileStream file = OpenStream(path);
+  if (file == nullptr) return FileError(errno, "write", path);
+  return MetricsLog(path, timeline, std::move(file));
 }
 
 absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_t timeline,
@@ -127,24 +127,15 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_
 }
 
 void MetricsLog::Step(const StepMetrics& metrics, double at_seconds) {
-  Json json = {{"kind", "step"},
-               {"timeline", timeline_},
-               {"step", metrics.step},
-               {"at_seconds", at_seconds},
-               {"loss", metrics.loss},
-               {"tokens", metrics.tokens},
-               {"seconds", metrics.seconds},
-               {"tokens_per_second", metrics.tokens_per_second()},
-               {"wait_seconds", metrics.wait_seconds},
-               {"pushed_bytes", metrics.pushed_bytes},
-               {"pulled_bytes", metrics.pulled_bytes},
-               {"compute_seconds", metrics.compute_seconds},
-               {"communication_seconds", metrics.communication_seconds},
-               {"overlap", metrics.overlap},
-               {"mean_seconds", metrics.mean_seconds},
-               {"mean_wait_seconds", metrics.mean_wait_seconds}};
-  if (metrics.straggle_seconds > 0) json["straggle_seconds"] = metrics.straggle_seconds;
-  if (metrics.skipped > 0) json["skipped"] = metrics.skipped;
+  Json json = {{"kind", "step"}, {"timeline", timeline_}, {"step", metrics.step}};
+  const StepRow row = {.metrics = metrics, .at_seconds = at_seconds};
+  for (const StepColumn& column : StepColumns()) {
+    if (!column.in_log) continue;
+    const auto add = [&](auto number) {
+      if (number > 0 || column.omitted != StepColumn::kUnlessPositive) json[column.name] = number;
+    };
+    std::visit(add, column.value(row));
+  }
   Write(Dump(json));
 }
 

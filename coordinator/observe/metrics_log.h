@@ -3,13 +3,12 @@
 #define TUG_COORDINATOR_OBSERVE_METRICS_LOG_H_
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/files/file.h"
 #include "coordinator/observe/loss_curve.h"
 #include "coordinator/progress/progress.h"
 #include "coordinator/progress/schedule_tuning.h"
@@ -20,10 +19,7 @@
 namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object per line, each with "kind" and "timeline".
-//  step        step, at_seconds (since the coordinator began), loss (mean over targets), tokens,
-//              seconds, tokens_per_second, wait_seconds, pushed_bytes, pulled_bytes,
-//              compute_seconds, communication_seconds, overlap, mean_seconds, mean_wait_seconds
-//              (step_metrics.h); if not 0: straggle_seconds, skipped
+//  step        step, and the columns of step_columns.h
 //  eval        step, at_seconds, loss, perplexity, accuracy, targets; "final": true for the last
 //              one of a job, over the whole validation split
 //  checkpoint  step, folder, pause_seconds, write_seconds
@@ -84,17 +80,14 @@ class MetricsLog {
   absl::Status Flush();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  MetricsLog(std::string path, uint32_t timeline, std::FILE* file)
-      : path_(std::move(path)), timeline_(timeline), file_(file) {}
+  MetricsLog(std::string path, uint32_t timeline, FileStream file)
+      : path_(std::move(path)), timeline_(timeline), file_(std::move(file)) {}
 
   void Write(const std::string& line);
 
   std::string path_;
   uint32_t timeline_;
-  std::unique_ptr<std::FILE, Close> file_;
+  FileStream file_;
   uint64_t lines_there_ = 0;  // existing lines still to skip
   int error_ = 0;             // errno of the first failed write
 };

@@ -5,20 +5,20 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <variant>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "coordinator/observe/run_folder.h"
+#include "coordinator/observe/step_columns.h"
 #include "optimizer/learning_rate.h"
 
 namespace tug {
 namespace {
 
-constexpr char kStepColumns[] =
-    "timeline,step,at_seconds,loss,learning_rate,tokens,seconds,tokens_per_second,compute_seconds,"
-    "wait_seconds,communication_seconds,overlap,mean_seconds,mean_wait_seconds,straggle_seconds,"
-    "skipped,pushed_bytes,pulled_bytes,staleness,residual_norm";
 constexpr char kEvaluationColumns[] =
     "timeline,step,at_seconds,loss,perplexity,accuracy,targets,final";
 
@@ -33,6 +33,32 @@ std::string Number(double number) {
   return std::string(text, end.ptr);
 }
 
+double NumberOf(const StepColumn& column, const StepRow& row) {
+  return std::visit([](auto number) { return static_cast<double>(number); }, column.value(row));
+}
+
+// A line of steps.csv after timeline and step.
+std::string StepLine(absl::FunctionRef<std::string(const StepColumn&)> text) {
+  std::vector<std::string> texts(StepColumns().size());
+  for (const StepColumn& column : StepColumns()) {
+    texts.at(static_cast<size_t>(column.csv_column - 3)) = text(column);
+  }
+  return absl::StrJoin(texts, ",");
+}
+
+EventFiles::Scalars ScalarsOf(const StepRow& row, bool replays) {
+  EventFiles::Scalars scalars;
+  for (const StepColumn& column : StepColumns()) {
+    const double number = NumberOf(column, row);
+    if (*column.tag == 0 || (replays && column.omitted == StepColumn::kInReplays) ||
+        (!(number > 0) && column.omitted == StepColumn::kUnlessPositive)) {
+      continue;
+    }
+    scalars.push_back({column.tag, number});
+  }
+  return scalars;
+}
+
 }  // namespace
 
 absl::StatusOr<RunExports> RunExports::Open(const JobConfig& config, const Run& run) {
@@ -43,8 +69,10 @@ absl::StatusOr<RunExports> RunExports::Open(const JobConfig& config, const Run& 
                             run.start.version + 1);
   }
   if (config.watch().csv()) {
+    const std::string header = absl::StrCat(
+        "timeline,step,", StepLine([](const StepColumn& column) { return column.name; }));
     ASSIGN_OR_RETURN(exports.steps_, CsvTable::Open(absl::StrCat(run.run_dir, "/", kStepTable),
-                                                    kStepColumns, run.taken_up));
+                                                    header, run.taken_up));
     ASSIGN_OR_RETURN(exports.evaluations_,
                      CsvTable::Open(absl::StrCat(run.run_dir, "/", kEvaluationTable),
                                     kEvaluationColumns, run.taken_up));
@@ -53,50 +81,18 @@ absl::StatusOr<RunExports> RunExports::Open(const JobConfig& config, const Run& 
 }
 
 void RunExports::Step(const StepMetrics& metrics, double at_seconds, absl::Time now, bool there) {
-  const bool replays = config_.compute() == JobConfig::REPLAY;
-  const double rate = LearningRateAt(config_.optimizer(), static_cast<double>(metrics.step - 1));
+  const StepRow row = {
+      .metrics = metrics,
+      .at_seconds = at_seconds,
+      .learning_rate = LearningRateAt(config_.optimizer(), static_cast<double>(metrics.step - 1)),
+      .staleness = staleness_};
   if (events_.has_value() && there) events_->Skip(metrics.step);
   if (events_.has_value() && !there) {
-    EventFiles::Scalars scalars = {
-        {"speed/tokens_per_second", metrics.tokens_per_second()},
-        {"speed/step_seconds", metrics.seconds},
-        {"speed/compute_seconds", metrics.compute_seconds},
-        {"speed/wait_seconds", metrics.wait_seconds},
-        {"speed/overlap", metrics.overlap},
-        {"bytes/pushed", static_cast<double>(metrics.pushed_bytes)},
-        {"bytes/pulled", static_cast<double>(metrics.pulled_bytes)},
-        {"sync/staleness", staleness_},
-    };
-    if (metrics.residual_norm > 0) scalars.push_back({"norm/residual", metrics.residual_norm});
-    if (!replays) {
-      scalars.push_back({"train/loss", metrics.loss});
-      scalars.push_back({"train/learning_rate", rate});
-    }
-    events_->Write(metrics.step, now, scalars);
+    events_->Write(metrics.step, now, ScalarsOf(row, config_.compute() == JobConfig::REPLAY));
   }
   if (!steps_.has_value() || there) return;
-  const double numbers[] = {at_seconds,
-                            metrics.loss,
-                            rate,
-                            static_cast<double>(metrics.tokens),
-                            metrics.seconds,
-                            metrics.tokens_per_second(),
-                            metrics.compute_seconds,
-                            metrics.wait_seconds,
-                            metrics.communication_seconds,
-                            metrics.overlap,
-                            metrics.mean_seconds,
-                            metrics.mean_wait_seconds,
-                            metrics.straggle_seconds,
-                            static_cast<double>(metrics.skipped),
-                            static_cast<double>(metrics.pushed_bytes),
-                            static_cast<double>(metrics.pulled_bytes),
-                            staleness_,
-                            metrics.residual_norm};
   steps_->Row(timeline_, metrics.step,
-              absl::StrJoin(numbers, ",", [](std::string* out, double number) {
-                absl::StrAppend(out, Number(number));
-              }));
+              StepLine([&](const StepColumn& column) { return Number(NumberOf(column, row)); }));
 }
 
 void RunExports::Eval(const EvalMetrics& metrics, double at_seconds, absl::Time now, bool there) {

@@ -20,7 +20,7 @@ namespace tug {
 
 // Steps and evaluations, as in metrics.jsonl, in formats of other programs: RUN/tensorboard
 // (watch.tensorboard) and RUN/steps.csv, RUN/evaluations.csv (watch.csv); columns and tags:
-// docs/metrics.md. Written before the line of metrics.jsonl, so each line there has its counterpart
+// step_columns.h. Written before the line of metrics.jsonl, so each line there has its counterpart
 // here. A number that is not finite is "nan" or "inf". Not thread-safe.
 class RunExports {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/observe/run_exports.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -9,8 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/files/test_folder.h"
+#include "coordinator/observe/step_columns.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -60,10 +65,14 @@ TEST_F(RunExportsTest, WriteAValueForEachColumn) {
   ASSERT_TRUE(exports.status().ok()) << exports.status();
   const auto steps = Rows("steps.csv");
   ASSERT_THAT(steps, SizeIs(3));
+  EXPECT_EQ(absl::StrJoin(steps[0], ","),
+            "timeline,step,at_seconds,loss,learning_rate,tokens,seconds,tokens_per_second,"
+            "compute_seconds,wait_seconds,communication_seconds,overlap,mean_seconds,"
+            "mean_wait_seconds,straggle_seconds,skipped,pushed_bytes,pulled_bytes,staleness,"
+            "residual_norm");
   EXPECT_EQ(steps[1].size(), steps[0].size());
   EXPECT_THAT(std::vector(steps[1].begin(), steps[1].begin() + 8),
               ElementsAre("1", "1", "1.25", "2.5", "0.5", "64", "0.5", "128"));
-  EXPECT_EQ(steps[0][18], "staleness");
   EXPECT_EQ(steps[1][18], "0.5");
   EXPECT_EQ(steps[1][19], "0.1");
   EXPECT_EQ(steps[2][3], "nan");
@@ -114,6 +123,29 @@ TEST_F(RunExportsTest, SayTheStalenessOfTheNewestUpdates) {
   ASSERT_THAT(steps, SizeIs(3));
   EXPECT_EQ(steps[1][18], "3");
   EXPECT_EQ(steps[2][18], "1");
+}
+
+TEST(StepColumns, NumberTheColumnsOfTheTableWithoutAGap) {
+  std::vector<int> numbers;
+  for (const StepColumn& column : StepColumns()) numbers.push_back(column.csv_column);
+  std::sort(numbers.begin(), numbers.end());
+  for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], 3 + static_cast<int>(i));
+}
+
+TEST(StepColumns, AreThoseOfTheDocument) {
+  std::string expected, listed;
+  for (const StepColumn& column : StepColumns()) {
+    const std::string tag = *column.tag == 0 ? "" : absl::StrCat("`", column.tag, "`");
+    absl::StrAppend(&expected, "| `", column.name, "` | ", column.in_log ? "yes" : "", " | ",
+                    column.csv_column, " | ", tag, " | ", column.meaning, " |\n");
+  }
+  std::ifstream document("docs/metrics.md");
+  bool in_table = false;
+  for (std::string line; std::getline(document, line);) {
+    in_table = absl::StartsWith(line, in_table ? "|" : "| figure | `metrics.jsonl`");
+    if (in_table && absl::StartsWith(line, "| `")) absl::StrAppend(&listed, line, "\n");
+  }
+  EXPECT_EQ(listed, expected) << "the table of docs/metrics.md should be:\n" << expected;
 }
 
 }  // namespace

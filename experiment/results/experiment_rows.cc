@@ -130,8 +130,7 @@ absl::StatusOr<uint64_t> AppendRow(const std::string& path, uint64_t whole_bytes
   RETURN_IF_ERROR(WriteAllAt(file.get(), path, whole_bytes, std::as_bytes(std::span(line))));
   if (fsync(file.get()) != 0) return FileError(errno, "sync", path);
   if (whole_bytes == 0) {
-    const std::string folder = std::filesystem::path(path).parent_path().string();
-    RETURN_IF_ERROR(SyncFolder(folder.empty() ? "." : folder));
+    RETURN_IF_ERROR(SyncFolder(FolderOf(path)));
   }
   return whole_bytes + line.size();
 }

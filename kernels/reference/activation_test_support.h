@@ -76,19 +76,6 @@ class ActivationTest : public Of {
       ExpectSame(RunKernels(activation, in), one);
     }
   }
-
- private:
-  // Prepends `offset` zeros; Without checks that they are unchanged.
-  template <typename U>
-  static std::vector<U> Behind(int64_t offset, std::vector<U> values) {
-    values.insert(values.begin(), static_cast<size_t>(offset), U());
-    return values;
-  }
-  static std::vector<T> Without(int64_t offset, std::vector<T> values) {
-    for (int64_t i = 0; i < offset; ++i) EXPECT_EQ(values[i], T());
-    values.erase(values.begin(), values.begin() + offset);
-    return values;
-  }
 };
 TYPED_TEST_SUITE_P(ActivationTest);
 

@@ -95,6 +95,20 @@ std::vector<T> WithoutStride(const std::vector<T>& apart, int64_t width, int64_t
   return rows;
 }
 
+// Prepends `offset` zeros: the values start off the boundary of a vector.
+template <typename T>
+std::vector<T> Behind(int64_t offset, std::vector<T> values) {
+  values.insert(values.begin(), static_cast<size_t>(offset), T());
+  return values;
+}
+// Inverse of Behind. Fails if a zero was overwritten.
+template <typename T>
+std::vector<T> Without(int64_t offset, std::vector<T> values) {
+  for (int64_t i = 0; i < offset; ++i) EXPECT_EQ(values[i], T());
+  values.erase(values.begin(), values.begin() + offset);
+  return values;
+}
+
 // |actual - expected| <= absolute + relative |expected|, for every element; also fails on NaN.
 template <typename T>
 void ExpectClose(const std::vector<T>& actual, const std::vector<double>& expected, double absolute,

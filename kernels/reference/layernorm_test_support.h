@@ -58,17 +58,6 @@ class LayerNormTest : public Of {
     std::vector<Sum> dgamma, dbeta;
   };
 
-  template <typename U>
-  static std::vector<U> Behind(int64_t offset, std::vector<U> values) {
-    values.insert(values.begin(), static_cast<size_t>(offset), U());
-    return values;
-  }
-  template <typename U>
-  static std::vector<U> Without(int64_t offset, std::vector<U> values) {
-    values.erase(values.begin(), values.begin() + offset);
-    return values;
-  }
-
   Result<T, float> RunKernels(const Inputs& in, const Options& options) {
     const int64_t offset = options.offset;
     const auto x = this->Put(Behind(offset, in.x)), y = this->Put(Behind(offset, in.x));

@@ -8,21 +8,12 @@
 //
 //   RUN/order/timeline-001/lane-003.order      one file per lane (index in View.lanes) and timeline
 //
-// File format, little-endian:
+// A record file (base/files/record_file.h), "TUGORDER" 2. Its records are an OrderLogHeader, then
+// chunks of consecutive OrderRecords, then a trailer: a u64 with the number of OrderRecords. Only a
+// lane that has applied all pushes of its job writes a trailer.
 //
-//   header    64 bytes: "TUGORDER", u32 format 1, u32 timeline, u64 job, u32 lane, u32 lanes,
-//             u32 virtual workers, u32 segments (of all lanes), u64 start version (job steps; 0 =
-//             from the initial weights), u64 zero, u64 XXH3-64 of the 56 bytes before it
-//   chunks    u32 records n, u32 zero, u64 XXH3-64 of the records; then n records
-//   trailer   a chunk of n = 0xffffffff, whose checksum covers the one u64 that follows: the number
-//             of records before it. Only a lane that has applied all pushes of its job writes one.
-//
-//   record    40 bytes: u32 segment (number through all blocks), u32 virtual worker, u64 clock,
-//             u64 version it made, u64 version of the weights that its gradient is of, u32 flags,
-//             u32 zero
-//
-// Records are in the order in which the lane applied them; those of one segment have consecutive
-// versions.
+// OrderRecords are in the order in which the lane applied them; those of one segment have
+// consecutive versions.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/files/record_file.h"
 
 namespace tug {
 
@@ -50,7 +42,7 @@ struct OrderRecord {
   // weights to be computed.
   static constexpr uint32_t kUntouched = 8;
 
-  uint32_t segment = 0;
+  uint32_t segment = 0;  // number through all blocks
   uint32_t virtual_worker = 0;
   uint64_t clock = 0;
   uint64_t version = 0;          // made by this push; initial weights are version 0
@@ -64,15 +56,17 @@ static_assert(sizeof(OrderRecord) == 40);
 
 struct OrderLogHeader {
   uint32_t timeline = 0;
+  uint32_t reserved = 0;
   uint64_t job = 0;
   uint32_t lane = 0;
   uint32_t lanes = 0;
   uint32_t virtual_workers = 0;
-  uint32_t segments = 0;
-  uint64_t start_version = 0;
+  uint32_t segments = 0;       // of all lanes
+  uint64_t start_version = 0;  // job steps; 0: from the initial weights
 
   friend bool operator==(const OrderLogHeader&, const OrderLogHeader&) = default;
 };
+static_assert(sizeof(OrderLogHeader) == 40);
 
 struct OrderLog {
   OrderLogHeader header;
@@ -80,12 +74,14 @@ struct OrderLog {
   bool complete = false;  // has its trailer: the lane applied all pushes
 };
 
+// The kind of file that a log is, with its remedies.
+RecordFileKind OrderLogKind();
 // Path of a lane's log.
 std::string OrderLogPath(const std::string& run_dir, uint32_t timeline, uint32_t lane);
 
-// Reads and checks one file. A truncated one, as left by a killed process, is read up to its last
-// complete chunk and is not `complete`. Errors: those of the file system; FAILED_PRECONDITION:
-// another format; DATA_LOSS "FILE ...": not such a file, a wrong checksum or an invalid record.
+// Reads and checks one file. One with a torn end, as left by a killed process, is read up to its
+// last complete chunk and is not `complete`. Errors: those of ReadRecordFile; DATA_LOSS: an invalid
+// record.
 absl::StatusOr<OrderLog> ReadOrderLog(const std::string& path);
 
 // Reads the logs of all lanes of the newest timeline in `run_dir`, by lane. Errors: NOT_FOUND (no

@@ -8,51 +8,35 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/files/mapped_file.h"
 #include "base/status_macros.h"
 #include "server/sync/order_log.h"
-#include "server/sync/order_log_format.h"
 
 namespace tug {
 namespace {
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
-  return absl::DataLossError(absl::StrCat(
-      path, " is not a complete log of the order of updates: ", what,
-      "; it is damaged or another kind of file, so the run cannot be recomputed from it"));
+  return DamagedRecordFile(OrderLogKind(), path, what);
 }
 
-// Reads the next value; none if fewer bytes are left.
-template <typename T>
-std::optional<T> Take(std::span<const std::byte>& rest) {
-  if (rest.size() < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, rest.data(), sizeof(T));
-  rest = rest.subspan(sizeof(T));
-  return value;
+// Adds a chunk's records.
+absl::Status TakeChunk(const std::string& path, std::span<const std::byte> chunk, OrderLog& log) {
+  if (chunk.empty() || chunk.size() % sizeof(OrderRecord) != 0) {
+    return Damaged(path, absl::StrCat("a chunk has ", chunk.size(), " bytes"));
+  }
+  const size_t before = log.records.size();
+  log.records.resize(before + chunk.size() / sizeof(OrderRecord));
+  std::memcpy(log.records.data() + before, chunk.data(), chunk.size());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<OrderLogHeader> TakeHeader(const std::string& path,
-                                          std::span<const std::byte>& rest) {
-  const std::optional<OrderFileHeader> header = Take<OrderFileHeader>(rest);
-  const OrderFileHeader expected;
-  if (!header.has_value() ||
-      std::memcmp(header->magic, expected.magic, sizeof(expected.magic)) != 0) {
-    return Damaged(path, "it has no header of such a log");
+absl::Status TakeTrailer(const std::string& path, std::span<const std::byte> trailer,
+                         OrderLog& log) {
+  const uint64_t records = *TakeValue<uint64_t>(trailer);
+  if (records != log.records.size()) {
+    return Damaged(path, absl::StrCat("it has ", log.records.size(), " of ", records, " records"));
   }
-  if (header->format != expected.format) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " has format ", header->format, ", this version of tug reads format ",
-                     expected.format, "; use the version that wrote it"));
-  }
-  if (header->xxh3 != OrderChecksum(*header)) return Damaged(path, "its header's checksum differs");
-  return OrderLogHeader{.timeline = header->timeline,
-                        .job = header->job,
-                        .lane = header->lane,
-                        .lanes = header->lanes,
-                        .virtual_workers = header->virtual_workers,
-                        .segments = header->segments,
-                        .start_version = header->start_version};
+  log.complete = true;
+  return absl::OkStatus();
 }
 
 // Checks that records name valid segments and virtual workers, and that versions are consecutive.
@@ -89,34 +73,21 @@ std::optional<uint32_t> TimelineOf(const std::string& name) {
 }  // namespace
 
 absl::StatusOr<OrderLog> ReadOrderLog(const std::string& path) {
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  std::span<const std::byte> rest = file.bytes();
   OrderLog log;
-  ASSIGN_OR_RETURN(log.header, TakeHeader(path, rest));
-  while (const std::optional<OrderChunkHeader> chunk = Take<OrderChunkHeader>(rest)) {
-    const bool trailer = chunk->records == OrderChunkHeader::kTrailer;
-    const uint64_t size_bytes =
-        trailer ? sizeof(uint64_t) : uint64_t{chunk->records} * sizeof(OrderRecord);
-    if (rest.size() < size_bytes) break;  // truncated while being written
-    const std::span<const std::byte> bytes = rest.first(size_bytes);
-    if (chunk->xxh3 != OrderChecksum(bytes)) {
-      return Damaged(path, absl::StrCat("the checksum of the chunk after record ",
-                                        log.records.size(), " differs"));
+  std::optional<OrderLogHeader> header;
+  const auto take = [&](std::span<const std::byte> record) {
+    if (!header.has_value()) {
+      header = TakeValue<OrderLogHeader>(record);
+      return header.has_value() ? absl::OkStatus() : Damaged(path, "its header is too short");
     }
-    if (trailer) {
-      const uint64_t records = *Take<uint64_t>(rest);
-      if (records != log.records.size() || !rest.empty()) {
-        return Damaged(
-            path, absl::StrCat("it ends after ", log.records.size(), " of ", records, " records"));
-      }
-      log.complete = true;
-      break;
-    }
-    const size_t before = log.records.size();
-    log.records.resize(before + chunk->records);
-    if (size_bytes > 0) std::memcpy(log.records.data() + before, bytes.data(), size_bytes);
-    rest = rest.subspan(size_bytes);
-  }
+    if (log.complete) return Damaged(path, "a record follows its trailer");
+    return record.size() == sizeof(uint64_t) ? TakeTrailer(path, record, log)
+                                             : TakeChunk(path, record, log);
+  };
+  ASSIGN_OR_RETURN(const RecordFileExtent extent, ReadRecordFile(OrderLogKind(), path, take));
+  if (!header.has_value()) return Damaged(path, "it ends before its header");
+  if (log.complete && extent.torn_bytes > 0) return Damaged(path, "data follows its trailer");
+  log.header = *header;
   if (const std::optional<std::string> wrong = WhatIsWrong(log)) return Damaged(path, *wrong);
   return log;
 }

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -15,7 +10,6 @@
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "server/sync/order_log.h"
-#include "server/sync/order_log_format.h"
 
 namespace tug {
 namespace {
@@ -25,12 +19,14 @@ std::span<const std::byte> BytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-absl::Status MakeFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  return FileError(errno, "create the folder", path);
-}
-
 }  // namespace
+
+RecordFileKind OrderLogKind() {
+  return {.magic = "TUGORDER",
+          .version = 2,
+          .damage_remedy = "the run cannot be recomputed from it: record it again",
+          .version_remedy = "use the version that wrote it"};
+}
 
 std::string OrderLogPath(const std::string& run_dir, uint32_t timeline, uint32_t lane) {
   return absl::StrFormat("%s/order/timeline-%03d/lane-%03d.order", run_dir, timeline, lane);
@@ -39,8 +35,7 @@ std::string OrderLogPath(const std::string& run_dir, uint32_t timeline, uint32_t
 // The file and its writer thread. Thread-safe.
 class OrderLogWriter::File {
  public:
-  File(std::string path, FileDescriptor fd)
-      : path_(std::move(path)), fd_(std::move(fd)), thread_([this] { Loop(); }) {}
+  explicit File(RecordFileWriter file) : file_(std::move(file)), thread_([this] { Loop(); }) {}
   ~File() {
     {
       absl::MutexLock lock(&mutex_);
@@ -88,32 +83,21 @@ class OrderLogWriter::File {
       writing_ = true;
       const bool broken = !status_.ok();  // after a gap, further chunks are useless
       mutex_.Unlock();
-      const absl::Status written = broken ? absl::OkStatus() : WriteChunk(chunk);
+      const absl::Status written =
+          broken ? absl::OkStatus() : file_.Append(std::as_bytes(std::span(chunk)));
       mutex_.Lock();
       status_.Update(written);
       writing_ = false;
     }
   }
 
-  absl::Status WriteChunk(const std::vector<OrderRecord>& chunk) {
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(chunk));
-    const OrderChunkHeader header{.records = static_cast<uint32_t>(chunk.size()),
-                                  .xxh3 = OrderChecksum(bytes)};
-    RETURN_IF_ERROR(WriteAll(fd_.get(), path_, BytesOf(header)));
-    return WriteAll(fd_.get(), path_, bytes);
-  }
-
   absl::Status WriteTrailer(uint64_t records) {
-    const OrderChunkHeader header{.records = OrderChunkHeader::kTrailer,
-                                  .xxh3 = OrderChecksum(BytesOf(records))};
-    RETURN_IF_ERROR(WriteAll(fd_.get(), path_, BytesOf(header)));
-    RETURN_IF_ERROR(WriteAll(fd_.get(), path_, BytesOf(records)));
-    if (::fsync(fd_.get()) != 0) return FileError(errno, "sync", path_);
-    return SyncFolder(path_.substr(0, path_.rfind('/')));
+    RETURN_IF_ERROR(file_.Append(BytesOf(records)));
+    RETURN_IF_ERROR(file_.Sync());
+    return SyncFolder(FolderOf(file_.path()));
   }
 
-  const std::string path_;
-  const FileDescriptor fd_;  // used by thread_, and by Finish once it is idle
+  const RecordFileWriter file_;  // used by thread_, and by Finish once it is idle
   absl::Mutex mutex_;
   std::deque<std::vector<OrderRecord>> chunks_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
@@ -126,20 +110,11 @@ absl::StatusOr<std::unique_ptr<OrderLogWriter>> OrderLogWriter::Create(
     const std::string& run_dir, const OrderLogHeader& header) {
   const std::string path = OrderLogPath(run_dir, header.timeline, header.lane);
   RETURN_IF_ERROR(MakeFolder(run_dir + "/order"));
-  RETURN_IF_ERROR(MakeFolder(path.substr(0, path.rfind('/'))));
-  FileDescriptor fd = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!fd.valid()) return FileError(errno, "create", path);
-  OrderFileHeader bytes{.timeline = header.timeline,
-                        .job = header.job,
-                        .lane = header.lane,
-                        .lanes = header.lanes,
-                        .virtual_workers = header.virtual_workers,
-                        .segments = header.segments,
-                        .start_version = header.start_version};
-  bytes.xxh3 = OrderChecksum(bytes);
-  RETURN_IF_ERROR(WriteAll(fd.get(), path, BytesOf(bytes)));
+  RETURN_IF_ERROR(MakeFolder(FolderOf(path)));
+  ASSIGN_OR_RETURN(RecordFileWriter file, RecordFileWriter::Create(OrderLogKind(), path));
+  RETURN_IF_ERROR(file.Append(BytesOf(header)));
   return std::unique_ptr<OrderLogWriter>(
-      new OrderLogWriter(std::make_unique<File>(path, std::move(fd))));
+      new OrderLogWriter(std::make_unique<File>(std::move(file))));
 }
 
 OrderLogWriter::OrderLogWriter(std::unique_ptr<File> file) : file_(std::move(file)) {

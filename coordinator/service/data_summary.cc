@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/observe/data_summary.h"
+#include "coordinator/service/data_summary.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_COORDINATOR_OBSERVE_DATA_SUMMARY_H_
-#define TUG_COORDINATOR_OBSERVE_DATA_SUMMARY_H_
+#ifndef TUG_COORDINATOR_SERVICE_DATA_SUMMARY_H_
+#define TUG_COORDINATOR_SERVICE_DATA_SUMMARY_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ std::string DataSummary(const TextSource& text, const TokenFile& file);
 
 }  // namespace tug
 
-#endif  // TUG_COORDINATOR_OBSERVE_DATA_SUMMARY_H_
+#endif  // TUG_COORDINATOR_SERVICE_DATA_SUMMARY_H_
