@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/files/shell_word.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
@@ -26,7 +27,6 @@
 #include "process/job_arguments.h"
 #include "process/log_format.h"
 #include "process/pipe.h"
-#include "process/shell_word.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
 
