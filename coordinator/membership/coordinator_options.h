@@ -30,6 +30,9 @@ struct CoordinatorOptions {
   std::optional<BestCheckpoint> best;
   // Whether step times can be predicted, for comm.scheduler AUTO.
   bool predicts_steps = false;
+  // Command line that continues the job, without --resume (next_lines.h). Not in the journal: it is
+  // that of the process which runs the job now.
+  std::string continue_with;
   std::string data_notice;  // user-facing notice about the data and the resumed run; may be empty
 };
 

@@ -238,6 +238,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Open(metrics_path, begin.start.number));
   ASSIGN_OR_RETURN(job.reporter, MakeReporter(job, std::move(metrics), begin.start, options));
   begin.predicts_steps = options.predict_steps != nullptr;
+  begin.continue_with = options.continue_with;
   JournalRecord first;
   first.set_time_ns(absl::ToUnixNanos(job.began));
   *first.mutable_begin() = BeginOf(begin);
@@ -339,6 +340,7 @@ class TakingUp {
     ASSIGN_OR_RETURN(job_.reporter, MakeReporter(job_, std::move(metrics), begin.start, options_));
     job_.loop = std::make_unique<JobLoop>(*job_.reporter, job_.config, job_.run_dir, options_);
     if (!begin.data_notice.empty()) job_.reporter->OnNotice(begin.data_notice);
+    begin.continue_with = options_.continue_with;
     job_.coordinator = std::make_unique<Coordinator>(std::move(begin));
     return absl::OkStatus();
   }
@@ -360,7 +362,7 @@ absl::Status RecoverState(const CoordinatorDaemonOptions& options) {
   if (!std::filesystem::exists(PathIn(run_dir, kJournalFile), error)) {
     return absl::FailedPreconditionError(
         absl::StrCat(options.recover, " cannot be recovered: its job has ended (no ", kJournalFile,
-                     "). Continue from its last checkpoint: tug train --resume ", options.recover));
+                     "); ", HowToContinue(options.recover)));
   }
   ASSIGN_OR_RETURN(const OwnedRunFolder folder, OwnRunFolder(run_dir));
   return TakingUp(options, run_dir).Run();
