@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "process/shell_word.h"
+#include "base/files/shell_word.h"
 
 namespace tug {
 namespace {

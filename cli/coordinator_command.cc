@@ -103,9 +103,10 @@ absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::s
 
 // Reads the job file and options of a new job.
 absl::Status ReadNewJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
-  if (command.job.job_file.empty()) {
+  if (command.job.job_file.empty() && command.job.resume.empty()) {
     return absl::InvalidArgumentError(
-        "no job given: name a job file, or --recover RUN if the coordinator of a run has died");
+        "no job given: name a job file, --resume RUN to continue a run, or --recover RUN if its "
+        "coordinator has died");
   }
   ASSIGN_OR_RETURN(const JobSource job, ReadJob(command.job));
   std::vector<std::string> overrides = command.job.Overrides();

@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/files/shell_word.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "config/job_config.h"
@@ -26,7 +27,6 @@
 #include "launch/launcher.h"
 #include "nlohmann/json.hpp"
 #include "process/environment.h"
-#include "process/shell_word.h"
 #include "process/temporary_folder.h"
 
 namespace tug {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
+#include "base/files/shell_word.h"
 #include "base/status_macros.h"
 #include "cli/kubernetes_command.h"
 #include "config/job_config.h"
@@ -36,7 +37,6 @@
 #include "process/environment.h"
 #include "process/job_arguments.h"
 #include "process/keys_argument.h"
-#include "process/shell_word.h"
 #include "process/temporary_folder.h"
 
 namespace tug {

@@ -9,6 +9,7 @@
 #include "base/cpu/cpu_affinity.h"
 #include "base/files/file.h"
 #include "base/files/replace_file.h"
+#include "base/files/shell_word.h"
 #include "base/status_macros.h"
 #include "config/job_config.h"
 #include "coordinator/observe/progress_line.h"
@@ -16,7 +17,6 @@
 #include "plan/job_proposal.h"
 #include "process/commands.h"
 #include "process/log_format.h"
-#include "process/shell_word.h"
 
 namespace tug {
 namespace {

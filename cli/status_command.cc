@@ -39,6 +39,7 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
   } else {
     std::printf("last checkpoint: step %s\n", WithThousands(status.last_checkpoint()).c_str());
   }
+  if (status.all_reduces()) std::printf("%s\n", AllReduceText(status).c_str());
   if (!status.page().empty()) std::printf("live page %s\n", status.page().c_str());
   if (const std::string wait = WaitText(status); !wait.empty()) std::printf("%s\n", wait.c_str());
   for (const std::string& late : LateTexts(status)) std::printf("%s\n", late.c_str());

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "config/sync_mode.h"
 #include "control/trace_messages.h"
+#include "coordinator/membership/next_lines.h"
 #include "coordinator/membership/shown_text.h"
 #include "proto/process_name.h"
 #include "proto/wire.h"
@@ -331,9 +332,9 @@ std::string Coordinator::Failure() const {
   if (committed == 0) {
     return absl::StrCat(stage_.failure(), "; no checkpoint was written yet: start the job again");
   }
-  return absl::StrCat(stage_.failure(),
-                      "; resume with: ", ResumeCommand(options_.continue_with, config().model()),
-                      " ", options_.run_dir, " (step ", committed, ")");
+  return absl::StrCat(stage_.failure(), "; resume with: ",
+                      ResumeCommand(config(), options_.run_dir, options_.continue_with), " (step ",
+                      committed, ")");
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {

@@ -44,6 +44,21 @@ TEST(CoordinatorAllReduce, SaysWhichServerIsBesideAWorker) {
   }
 }
 
+TEST(CoordinatorAllReduce, StatusHasTheRankOfAWorkerAndItsServer) {
+  JobUnderTest job(Options(2));
+  Join(job, SERVER, 1, 50);  // of worker 4
+  Join(job, WORKER, 2, 60);
+  Join(job, SERVER, 3, 60);
+  EXPECT_FALSE(job.coordinator().OnStatus(job.now()).nodes(0).has_all_reduce_rank()) << "no view";
+  Join(job, WORKER, 4, 50);
+  const StatusReply status = job.coordinator().OnStatus(job.now());
+  EXPECT_TRUE(status.all_reduces());
+  for (const NodeStatus& node : status.nodes()) {
+    const bool first = node.node_id() == 2 || node.node_id() == 3;
+    EXPECT_EQ(node.all_reduce_rank(), first ? 0u : 1u) << node.node_id();
+  }
+}
+
 TEST(CoordinatorAllReduce, PushAndPullHasNoServerBesideAWorker) {
   CoordinatorOptions options = Options(1);
   options.config.set_exchange(JobConfig::PUSH_PULL);

@@ -98,7 +98,7 @@ TEST(ExternalModel, CheckpointsHoldTheBlocksAndAFailureSaysHowToGoOn) {
   job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
   job.Pass(absl::Seconds(6));
   EXPECT_THAT(job.Send(job.Beat(server)).failure(),
-              HasSubstr("resume with: tug coordinator JOB --resume"));
+              HasSubstr("resume with: tug coordinator --resume"));
 }
 
 }  // namespace

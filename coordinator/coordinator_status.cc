@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "config/placement_mode.h"
+#include "config/sync_mode.h"
 #include "coordinator/coordinator.h"
 
 namespace tug {
@@ -58,6 +60,8 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_replicas(config().sync().replicas());
   views_.AddStatus(reply);
   reply.set_stopped_early(stopped_early_);
+  reply.set_has_staleness(SyncModeOf(config().sync().policy()).update_per_push);
+  reply.set_all_reduces(AllReduces(config()));
   reply.set_replay(config().replay().resolved_profile().name());
   AddBest(early_stop_.best(), reply);
   if (phase() == RUNNING && last_step > timeline_->progress.step()) {
@@ -81,7 +85,8 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     node->set_finished(member.finished);
     node->set_metrics_endpoint(member.metrics_endpoint);
     *node->mutable_activity() = member.activity;
-    node->set_sent_bytes_per_second(member.sent_bytes_per_second);
+    node->set_socket_bytes_per_second(member.sends.sockets());
+    node->set_shared_memory_bytes_per_second(member.sends.shared_memory());
     AddLastStep(member, *node);
     node->set_draining(member.leaving);
     views_.AddStatus(member, *node);

@@ -30,14 +30,25 @@ TEST(CoordinatorWatch, TellsWhatANodeIsAtAndWhatItSends) {
   job.Run(1, 1);
   job.Send(WatchedBeat(job, 2, 1'000'000));
   EXPECT_EQ(StatusOf(job, 2).activity().doing(), NodeActivity::WAITING_FOR_WIRE);
-  EXPECT_EQ(StatusOf(job, 2).sent_bytes_per_second(), 0) << "nothing to compare with";
   job.Pass(absl::Milliseconds(500));
   EXPECT_DOUBLE_EQ(StatusOf(job, 2).activity().seconds(), 0.5) << "as it was when it was heard";
-  job.Send(WatchedBeat(job, 2, 2'000'000));
-  EXPECT_EQ(StatusOf(job, 2).sent_bytes_per_second(), 0) << "of less than a second";
   job.Pass(absl::Milliseconds(1500));
-  job.Send(WatchedBeat(job, 2, 5'000'000));
-  EXPECT_DOUBLE_EQ(StatusOf(job, 2).sent_bytes_per_second(), 2e6);
+  HeartbeatRequest beat = WatchedBeat(job, 2, 5'000'000);
+  beat.mutable_counters()->set_shared_memory_bytes(6'000'000);
+  job.Send(beat);
+  EXPECT_DOUBLE_EQ(StatusOf(job, 2).socket_bytes_per_second(), 2e6);
+  EXPECT_DOUBLE_EQ(StatusOf(job, 2).shared_memory_bytes_per_second(), 3e6);
+}
+
+TEST(CoordinatorWatch, SaysWhetherTheJobCanHaveStaleness) {
+  for (const auto policy :
+       {SyncConfig::BSP, SyncConfig::BACKUP, SyncConfig::SSP, SyncConfig::ASP}) {
+    CoordinatorOptions options = JobUnderTest::Options(1, 1, 10, 0, 1);
+    options.config.mutable_sync()->set_policy(policy);
+    JobUnderTest job(options);
+    const bool has_staleness = policy == SyncConfig::SSP || policy == SyncConfig::ASP;
+    EXPECT_EQ(job.coordinator().OnStatus(job.now()).has_staleness(), has_staleness) << policy;
+  }
 }
 
 TEST(CoordinatorWatch, TellsTheLastStepThatAWorkerReported) {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/files/shell_word.h"
 #include "base/status_macros.h"
 #include "coordinator/observe/run_folder.h"
 
@@ -18,9 +19,9 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(3);
 std::string Remedy(const std::string& run) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::path(run) / kJournalFile, error)) {
-    return "If it has died, recover the job: tug coordinator --recover " + run;
+    return "If it has died, recover the job: tug coordinator --recover " + ShellWord(run);
   }
-  return "If it is not running, continue the job with --resume " + run;
+  return "If it is not running: " + HowToContinue(run);
 }
 
 // Connects to the run folder's coordinator, and refuses another one at the same address.

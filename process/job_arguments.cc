@@ -85,7 +85,7 @@ std::vector<std::string> JobArguments::WordsToResume() const {
   std::error_code error;
   const bool stays = std::filesystem::is_regular_file(job_file, error);
   std::vector<std::string> words = SetWords(overrides);
-  if (!job_file.empty()) words.insert(words.begin(), stays ? job_file : "JOB");
+  if (stays) words.insert(words.begin(), job_file);
   return words;
 }
 

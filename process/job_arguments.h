@@ -30,8 +30,8 @@ struct JobArguments {
   void AddTo(CLI::App& command, bool required = true);
   // Overrides for --trace, --set, and --init-from (train.init_from).
   std::vector<std::string> Overrides() const;
-  // JOB and --set for a command that resumes the job; omits options for a first start. A pipe,
-  // which cannot be named again, becomes "JOB"; without a job file there is none.
+  // JOB and --set for a command that resumes the job; omits options for a first start, and
+  // a pipe, which cannot be named again: the checkpoint has the job.
   std::vector<std::string> WordsToResume() const;
 };
 

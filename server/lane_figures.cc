@@ -67,6 +67,8 @@ void LaneThread::Publish() {
   }
   LaneFigures figures = Figures();
   ShardActivity activity = core_.shard().activity();
+  std::vector<std::string> algorithms;
+  if (core_.reduces()) algorithms = core_.shard().reduction()->algorithms();
   absl::MutexLock lock(&mutex_);
   // The lane publishes between two messages, never during an update: the counter shows that updates
   // happened.
@@ -76,6 +78,7 @@ void LaneThread::Publish() {
   }
   report_.figures = std::move(figures);
   report_.progress = core_.progress();
+  report_.algorithms = std::move(algorithms);
   if (activity == report_.activity) return;
   report_.activity = std::move(activity);
   report_.active_since = time_.Now();

@@ -41,6 +41,7 @@ NodeActivity ActivityOf(std::span<const LaneReport> reports, absl::Time now) {
   told.set_doing(NodeActivity::RESTING);
   for (const LaneReport& report : reports) {
     const ShardActivity& activity = report.activity;
+    for (const std::string& name : report.algorithms) told.add_algorithms(name);
     const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - report.active_since));
     const bool waits = activity.doing == Doing::kWaiting;
     if (activity.doing == Doing::kResting) continue;
@@ -79,6 +80,8 @@ void AddReports(std::span<const LaneReport> lanes, absl::Time now, HeartbeatRequ
     counters.set_most_outstanding_bytes(
         std::max(counters.most_outstanding_bytes(), figures.most_outstanding_bytes));
     counters.set_socket_bytes(counters.socket_bytes() + figures.socket_bytes);
+    counters.set_shared_memory_bytes(counters.shared_memory_bytes() + figures.sent_bytes -
+                                     figures.socket_bytes);
     counters.set_updates(counters.updates() + figures.updates);
     counters.set_dropped_pushes(counters.dropped_pushes() + figures.dropped_pushes);
     counters.set_decode_seconds(counters.decode_seconds() + figures.sum_seconds);

@@ -43,6 +43,7 @@ struct LaneReport {
   LaneFigures figures;
   ShardActivity activity = {};
   absl::Time active_since = absl::InfiniteFuture();  // of `activity`
+  std::vector<std::string> algorithms = {};          // LaneReduction::algorithms
 
   // Adds a notice unless its key is known, or kMaxNotices are.
   void AddNotice(ShardNotice notice);

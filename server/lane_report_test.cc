@@ -46,6 +46,22 @@ TEST(AddReports, IsAsFarAsTheLaneThatIsBehind) {
   EXPECT_EQ(request.copied_placement(), 2u);
 }
 
+TEST(AddReports, CountsWhatPeersReadInSharedMemory) {
+  std::vector<LaneReport> lanes = {Report({1}, 3), Report({1}, 3)};
+  lanes[0].figures.sent_bytes = 100;
+  lanes[0].figures.socket_bytes = 30;
+  lanes[1].figures.sent_bytes = 7;
+  const HeartbeatRequest request = Merged(lanes);
+  EXPECT_EQ(request.counters().socket_bytes(), 30u);
+  EXPECT_EQ(request.counters().shared_memory_bytes(), 77u);
+}
+
+TEST(AddReports, NamesTheAlgorithmsOfTheAllReduce) {
+  LaneReport lane = Report({1}, 3);
+  lane.algorithms = {"ring"};
+  EXPECT_THAT(Merged({lane}).activity().algorithms(), ElementsAre("ring"));
+}
+
 TEST(LaneReport, KeepsOneNoticePerKeyUpToALimit) {
   LaneReport report;
   report.AddNotice({"a", "first"});

@@ -186,7 +186,7 @@ TEST_F(CApiTest, AProgramThatDiesFailsTheJobForTheOther) {
   first.Signal(SIGKILL);
   ASSERT_TRUE(second.WaitForEnd(After(kPatience)));
   ExpectOneLine(second, "was lost");
-  EXPECT_THAT(second.err(), HasSubstr("resume with: tug coordinator JOB --resume"));
+  EXPECT_THAT(second.err(), HasSubstr("resume with: tug coordinator --resume"));
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 1);
 }

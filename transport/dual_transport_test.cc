@@ -158,6 +158,9 @@ TEST(DualTransport, SharedAndTcpPeersAreServedSideBySide) {
   }
   EXPECT_EQ(lane.transport->counters().received_messages, 2 * kEach);
   EXPECT_EQ(near.transport->counters().socket_bytes, 0u);
+  EXPECT_EQ(near.transport->counters().shared_memory_bytes(),
+            near.transport->counters().sent_bytes);
+  EXPECT_EQ(far.transport->counters().shared_memory_bytes(), 0u);
   EXPECT_EQ(far.transport->counters().socket_bytes, far.transport->counters().sent_bytes);
   EXPECT_EQ(far.transport->counters().sent_bytes, near.transport->counters().sent_bytes);
 }

@@ -82,6 +82,8 @@ struct TransportCounters {
   uint64_t lost = 0;     // accepted by Send, then discarded: the peer was gone
   uint64_t dropped = 0;  // malformed, oversized, wrong checksum, unknown version, false sender
   uint64_t connections_refused = 0;  // peers without the job's keys
+
+  uint64_t shared_memory_bytes() const { return sent_bytes - socket_bytes; }
 };
 
 // Used by one thread at a time (the caller orders them, as by a mutex), except Wake, NewBuffer and

@@ -42,6 +42,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   const TransportCounters transport = exchange_->transport_counters();
   counters.set_messages_dropped(transport.dropped);
   counters.set_socket_bytes(transport.socket_bytes);
+  counters.set_shared_memory_bytes(transport.shared_memory_bytes());
   counters.MergeFrom(predicted_);
   const HeldBytes held = loop_->held();
   counters.set_weight_bytes(held.weights);

@@ -2,6 +2,7 @@
 #include "cli/watch/status_text.h"
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,6 +29,20 @@ std::string HoldsText(const NodeStatus& node) {
   return text;
 }
 
+// ", sent 2.5 MB over the network and 70.0 MB through shared memory"
+std::string SentText(const NodeCounters& counters) {
+  const auto sent = [](uint64_t bytes, const char* medium) {
+    return absl::StrCat(ByteText(static_cast<double>(bytes)), medium);
+  };
+  std::vector<std::string> parts;
+  if (counters.socket_bytes() > 0)
+    parts.push_back(sent(counters.socket_bytes(), " over the network"));
+  if (counters.shared_memory_bytes() > 0) {
+    parts.push_back(sent(counters.shared_memory_bytes(), " through shared memory"));
+  }
+  return parts.empty() ? "" : absl::StrCat(", sent ", absl::StrJoin(parts, " and "));
+}
+
 }  // namespace
 
 std::string NodeText(const NodeStatus& node) {
@@ -35,12 +50,14 @@ std::string NodeText(const NodeStatus& node) {
       node.kind() == SERVER
           ? absl::StrCat("lanes ", absl::StrJoin(node.lane_endpoints(), " "), HoldsText(node))
           : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
+  const std::string rank =
+      node.has_all_reduce_rank() ? absl::StrCat(", rank ", node.all_reduce_rank()) : "";
   const NodeCounters& counters = node.counters();
   std::string text =
-      absl::StrFormat("  %s on %s (pid %d, node %d%s), last heartbeat %.1f s ago, %s, memory %s",
+      absl::StrFormat("  %s on %s (pid %d, node %d%s), last heartbeat %.1f s ago, %s%s, memory %s",
                       node.name(), node.host(), node.pid(), node.node_id(),
                       node.life() > 1 ? absl::StrCat(", ", LifeText(node.life())) : "",
-                      node.seconds_since_heartbeat(), carries,
+                      node.seconds_since_heartbeat(), carries, rank,
                       ByteText(static_cast<double>(counters.peak_memory_bytes())));
   if (counters.most_outstanding_bytes() > 0) {
     absl::StrAppend(&text, ", peak in flight ",
@@ -58,10 +75,7 @@ std::string NodeText(const NodeStatus& node) {
   if (counters.dropped_pushes() > 0) {
     absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()), " late pushes dropped");
   }
-  if (counters.socket_bytes() > 0) {
-    absl::StrAppend(&text, ", sent ", ByteText(static_cast<double>(counters.socket_bytes())),
-                    " by sockets");
-  }
+  absl::StrAppend(&text, SentText(counters));
   if (counters.encode_seconds() > 0) {
     absl::StrAppendFormat(&text, ", %.2f s of encoding", counters.encode_seconds());
   }

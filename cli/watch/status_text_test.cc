@@ -46,14 +46,27 @@ TEST(NodeText, SaysWhoStandsBy) {
   EXPECT_THAT(NodeText(node), HasSubstr("lanes tcp://h:1, spare, memory"));
 }
 
-TEST(NodeText, SaysWhatWasGivenToSocketsAndWhatEncodingTook) {
+TEST(NodeText, SaysWhatWasSentAndWhatEncodingTook) {
   NodeStatus node = Server();
-  EXPECT_THAT(NodeText(node), AllOf(Not(HasSubstr("sockets")), Not(HasSubstr("coding"))));
+  EXPECT_THAT(NodeText(node), AllOf(Not(HasSubstr("sent")), Not(HasSubstr("coding"))));
   node.mutable_counters()->set_socket_bytes(2'500'000);
   node.mutable_counters()->set_encode_seconds(1.25);
   node.mutable_counters()->set_decode_seconds(0.5);
   EXPECT_THAT(NodeText(node),
-              HasSubstr(", sent 2.5 MB by sockets, 1.25 s of encoding, 0.50 s of decoding"));
+              HasSubstr(", sent 2.5 MB over the network, 1.25 s of encoding, 0.50 s of decoding"));
+  node.mutable_counters()->set_shared_memory_bytes(70'000'000);
+  EXPECT_THAT(
+      NodeText(node),
+      HasSubstr(", sent 2.5 MB over the network and 70.0 MB through shared memory, 1.25 s"));
+  node.mutable_counters()->clear_socket_bytes();
+  EXPECT_THAT(NodeText(node), HasSubstr(", sent 70.0 MB through shared memory, 1.25 s"));
+}
+
+TEST(NodeText, SaysTheRankInAnAllReduce) {
+  NodeStatus node = Server();
+  EXPECT_THAT(NodeText(node), Not(HasSubstr("rank")));
+  node.set_all_reduce_rank(0);
+  EXPECT_THAT(NodeText(node), HasSubstr("0 segments, rank 0, memory"));
 }
 
 TEST(NodeText, SaysWhereMetricsAre) {

@@ -89,56 +89,85 @@ struct Column {
   size_t from_columns = 0;  // minimum width of the screen for this column
 };
 
+// Row fills in the cells in this order.
 constexpr Column kColumns[] = {{"NODE"},
+                               {"RANK", true, 64},
                                {"HOST, PID", false, 110},
                                {"STEP", true},
                                {"TIME: COMPUTE | WAIT", false, 64},
-                               {"SENDS", true, 84},
+                               {"SENDS: NETWORK", true, 84},
+                               {"SENDS: SHARED MEMORY", true, 84},
                                {"MEMORY", true, 100},
                                {"STALE", true, 120},
                                {"ACTIVITY"}};
 constexpr size_t kColumnCount = std::size(kColumns);
 
+std::string RateText(double bytes_per_second, uint64_t total) {
+  return total == 0 ? "" : absl::StrCat(ByteText(bytes_per_second), "/s");
+}
+
 std::vector<std::string> Row(const NodeStatus& node, const StatusReply& status) {
   const bool worker = node.kind() == WORKER;
-  std::vector<std::string> row(kColumnCount);
-  row[0] = node.name();
-  row[1] = absl::StrCat(node.host(), ", ", node.pid());
-  if (worker) row[2] = WithThousands(node.clock() + 1);
+  const NodeCounters& counters = node.counters();
+  std::string times, activity = ActivityText(node, status);
   if (node.step_seconds() > 0) {
-    row[3] = absl::StrFormat("%.0f ms: %.0f | %.0f", node.step_seconds() * 1e3,
-                             node.compute_seconds() * 1e3, node.wait_seconds() * 1e3);
+    times = absl::StrFormat("%.0f ms: %.0f | %.0f", node.step_seconds() * 1e3,
+                            node.compute_seconds() * 1e3, node.wait_seconds() * 1e3);
   }
-  row[4] = absl::StrCat(ByteText(node.sent_bytes_per_second()), "/s");
-  row[5] = ByteText(static_cast<double>(node.counters().peak_memory_bytes()));
-  if (!worker) row[6] = absl::StrFormat("%.2f", MeanStaleness(node.counters()));
-  row[7] = node.seconds_since_heartbeat() >= kSilentSeconds
-               ? absl::StrFormat("no heartbeat for %.1f s", node.seconds_since_heartbeat())
-               : ActivityText(node, status);
-  if (node.draining()) row[7] = absl::StrCat("leaving, ", row[7]);
-  return row;
+  if (node.seconds_since_heartbeat() >= kSilentSeconds) {
+    activity = absl::StrFormat("no heartbeat for %.1f s", node.seconds_since_heartbeat());
+  }
+  const bool has_staleness = status.has_staleness() && !worker;
+  return {node.name(),
+          node.has_all_reduce_rank() ? absl::StrCat(node.all_reduce_rank()) : "",
+          absl::StrCat(node.host(), ", ", node.pid()),
+          worker ? WithThousands(node.clock() + 1) : "",
+          times,
+          RateText(node.socket_bytes_per_second(), counters.socket_bytes()),
+          RateText(node.shared_memory_bytes_per_second(), counters.shared_memory_bytes()),
+          ByteText(static_cast<double>(counters.peak_memory_bytes())),
+          has_staleness ? absl::StrFormat("%.2f", MeanStaleness(counters)) : "",
+          absl::StrCat(node.draining() ? "leaving, " : "", activity)};
+}
+
+using Cells = std::vector<std::vector<std::string>>;  // by row and column
+
+// Width of each column; 0: omitted, because the screen is too narrow or no node has a value.
+std::vector<size_t> WidthsOf(const Cells& cells, size_t screen_columns) {
+  std::vector<size_t> widths(kColumnCount, 0);
+  for (const std::vector<std::string>& row : cells) {
+    for (size_t c = 0; c < kColumnCount; ++c) widths[c] = std::max(widths[c], ColumnsOf(row[c]));
+  }
+  for (size_t c = 0; c < kColumnCount; ++c) {
+    const bool fits = screen_columns >= kColumns[c].from_columns;
+    if (widths[c] == 0 || !fits) {
+      widths[c] = 0;
+    } else {
+      widths[c] = std::max(widths[c], ColumnsOf(kColumns[c].title));
+    }
+  }
+  return widths;
 }
 
 std::vector<WatchLine> Table(const StatusReply& status, const WatchSize& size, size_t rows) {
-  std::vector<std::vector<std::string>> cells(1, std::vector<std::string>(kColumnCount));
-  for (size_t c = 0; c < kColumnCount; ++c) cells[0][c] = kColumns[c].title;
+  Cells cells;
   const auto nodes = static_cast<size_t>(status.nodes_size());
   const size_t shown = nodes + 1 <= rows ? nodes : rows - std::min<size_t>(rows, 2);
   for (size_t n = 0; n < shown; ++n) {
     cells.push_back(Row(status.nodes(static_cast<int>(n)), status));
   }
-  std::vector<size_t> widths(kColumnCount, 0);
   for (std::vector<std::string>& row : cells) {
-    for (size_t c = 0; c < kColumnCount; ++c) {
-      row[c] = WithoutControls(row[c]);
-      widths[c] = std::max(widths[c], ColumnsOf(row[c]));
-    }
+    for (std::string& cell : row) cell = WithoutControls(cell);
   }
+  const std::vector<size_t> widths = WidthsOf(cells, size.columns);
+  std::vector<std::string> titles;
+  for (const Column& column : kColumns) titles.push_back(column.title);
+  cells.insert(cells.begin(), std::move(titles));
   std::vector<WatchLine> lines;
   for (const std::vector<std::string>& row : cells) {
     std::string text;
     for (size_t c = 0; c < kColumnCount; ++c) {
-      if (size.columns < kColumns[c].from_columns) continue;
+      if (widths[c] == 0) continue;
       if (!text.empty()) text += "  ";
       text += c + 1 == kColumnCount ? row[c] : Padded(row[c], widths[c], kColumns[c].right);
     }
@@ -199,6 +228,7 @@ std::vector<WatchLine> WatchLines(const StatusReply& status, const LossTrail& lo
   const bool failed = status.phase() == FAILED;
   std::vector<WatchLine> lines = {{JobText(status), failed ? Tone::kBad : Tone::kPlain},
                                   {FiguresText(status, losses)}};
+  if (status.all_reduces()) lines.push_back({AllReduceText(status)});
   if (!status.failure().empty()) lines.push_back({status.failure(), Tone::kBad});
   const std::vector<std::string> late = LateTexts(status);
   for (size_t i = 0; i < late.size(); ++i) {

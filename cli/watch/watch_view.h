@@ -43,8 +43,8 @@ struct WatchSize {
 };
 
 // The job, its late nodes, and a table with one row per node, as many as fit. Lines have at most
-// `columns` characters, and there are at most `rows`; a narrow table omits its least important
-// columns.
+// `columns` characters, and there are at most `rows`; a table omits columns that no node has a
+// value for, and a narrow one its least important ones.
 std::vector<WatchLine> WatchLines(const StatusReply& status, const LossTrail& losses,
                                   const WatchSize& size);
 

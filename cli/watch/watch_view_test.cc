@@ -39,7 +39,8 @@ StatusReply Job(int workers) {
     node.set_step_seconds(0.4);
     node.set_compute_seconds(0.3);
     node.set_wait_seconds(0.1);
-    node.set_sent_bytes_per_second(12e6);
+    node.set_shared_memory_bytes_per_second(12e6);
+    node.mutable_counters()->set_shared_memory_bytes(90'000'000);
     node.mutable_counters()->set_peak_memory_bytes(104'000'000);
     node.mutable_activity()->set_doing(NodeActivity::COMPUTING);
     node.mutable_activity()->set_block(2);
@@ -69,6 +70,33 @@ TEST(WatchLines, SayOnTopWhoIsLate) {
   const std::vector<WatchLine> lines = WatchLines(status, {}, {});
   EXPECT_THAT(lines[2].text, HasSubstr("worker-2 is slow: 800 ms per step without waiting"));
   EXPECT_EQ(lines[2].tone, WatchLine::Tone::kLate);
+}
+
+TEST(WatchLines, OmitColumnsThatTheJobHasNoValueFor) {
+  StatusReply status = Job(1);
+  NodeStatus& server = *status.add_nodes();
+  server.set_node_id(9);
+  server.set_kind(SERVER);
+  const auto text = [&status] { return Text(WatchLines(status, {}, {.columns = 160})); };
+  EXPECT_THAT(text(), AllOf(HasSubstr("SHARED MEMORY"), Not(HasSubstr("NETWORK")),
+                            Not(HasSubstr("STALE")), Not(HasSubstr("RANK"))));
+  status.set_has_staleness(true);
+  EXPECT_THAT(text(), HasSubstr("STALE"));
+  server.mutable_counters()->set_socket_bytes(1000);
+  EXPECT_THAT(text(), HasSubstr("NETWORK"));
+}
+
+TEST(WatchLines, SayHowARunAllReducesAndItsRanks) {
+  StatusReply status = Job(1);
+  status.set_all_reduces(true);
+  NodeStatus& server = *status.add_nodes();
+  server.set_node_id(9);
+  server.set_kind(SERVER);
+  server.mutable_activity()->add_algorithms("ring");
+  server.set_all_reduce_rank(0);
+  const std::string text = Text(WatchLines(status, {}, {.columns = 160}));
+  EXPECT_THAT(text, HasSubstr("checkpoint of step 300\nall-reduce of 1 rank: nothing is sent\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("NODE      RANK"), HasSubstr("server 9     0")));
 }
 
 TEST(WatchLines, FitTheScreen) {

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/membership/coordinator_options.h"
 
-#include "absl/strings/str_cat.h"
 #include "proto/journal.pb.h"
 
 namespace tug {
-
-std::string ResumeCommand(const std::string& continue_with, const ModelConfig& model) {
-  const std::string command = !continue_with.empty() ? continue_with
-                              : model.external()     ? "tug coordinator JOB"
-                                                     : "tug train";
-  return absl::StrCat(command, " --resume");
-}
 
 JournalBegin BeginOf(const CoordinatorOptions& options) {
   JournalBegin begin;

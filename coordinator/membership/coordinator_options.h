@@ -30,6 +30,9 @@ struct CoordinatorOptions {
   std::optional<BestCheckpoint> best;
   // Whether step times can be predicted, for comm.scheduler AUTO.
   bool predicts_steps = false;
+  // Command line that continues the job, without --resume (next_lines.h). Not in the journal: it is
+  // that of the process which runs the job now.
+  std::string continue_with;
   std::string data_notice;  // user-facing notice about the data and the resumed run; may be empty
   // Settings that differ from those of the checkpoint of `start`: "train.steps 300 -> 600".
   std::vector<std::string> changed_settings;
@@ -37,10 +40,6 @@ struct CoordinatorOptions {
   // UTF-8. Not in the journal.
   std::string continue_with;
 };
-
-// Command that resumes a job, up to the folder: "tug train --resume". `continue_with`: see
-// CoordinatorOptions.
-std::string ResumeCommand(const std::string& continue_with, const ModelConfig& model);
 
 // Convert to and from the first record of a job's journal.
 JournalBegin BeginOf(const CoordinatorOptions& options);

@@ -373,12 +373,23 @@ void JobViews::AddStatus(const Member& member, NodeStatus& node) const {
   for (const WorkerAssignment& place : view_->workers()) {
     if (place.node_id() == member.id) *node.mutable_virtual_workers() = place.virtual_workers();
   }
+  AddRank(member, node);
   if (member.kind != SERVER) return;
   node.set_spare(!member.placed);
   const SegmentHolders::Count held = holders_->CountOf(member.id);
   node.set_segments(held.owned);
   node.set_copies(held.copies);
   node.set_copies_missing(held.missing);
+}
+
+// Ranks are the workers of the view in their order (ReducingLanes), each with its server.
+void JobViews::AddRank(const Member& member, NodeStatus& node) const {
+  if (!AllReduces(config_)) return;
+  for (int rank = 0; rank < view_->workers_size(); ++rank) {
+    const WorkerAssignment& place = view_->workers(rank);
+    const uint32_t one = member.kind == SERVER ? place.server_node_id() : place.node_id();
+    if (one == member.id) node.set_all_reduce_rank(static_cast<uint32_t>(rank));
+  }
 }
 
 }  // namespace tug

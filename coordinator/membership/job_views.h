@@ -90,6 +90,7 @@ class JobViews {
   // Adds joined servers to the placement, and makes the next step toward the wanted holders.
   void ChangeServers();
   void GivePlaces();
+  void AddRank(const Member& member, NodeStatus& node) const;
   // Places the segments of a new timeline.
   void BeginHolders(const BlockLayout& layout, const std::vector<uint32_t>& servers);
   std::vector<uint32_t> WeightsOf(const std::vector<uint32_t>& servers) const;

@@ -33,16 +33,7 @@ void Member::Watch(const HeartbeatRequest& request, absl::Time now) {
   if (request.has_activity()) activity = request.activity();
   if (!request.has_counters()) return;
   counters = request.counters();
-  // One heartbeat interval may have a whole step's pushes or none: average over at least a second.
-  constexpr absl::Duration kSpan = absl::Seconds(1);
-  const uint64_t sent = request.counters().socket_bytes();
-  const bool begins = !counted.has_value() || sent < counted_bytes;
-  const absl::Duration passed = now - counted.value_or(now);
-  if (!begins && passed < kSpan) return;
-  sent_bytes_per_second =
-      begins ? 0 : static_cast<double>(sent - counted_bytes) / absl::ToDoubleSeconds(passed);
-  counted = now;
-  counted_bytes = sent;
+  sends.Add(counters, now);
 }
 
 absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, absl::Time now) {

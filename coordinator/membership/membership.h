@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coordinator/membership/node_names.h"
+#include "coordinator/membership/send_rates.h"
 #include "coordinator/membership/waiting_nodes.h"
 #include "proto/control.pb.h"
 
@@ -50,10 +51,8 @@ struct Member {
   bool told_of_end = false;
 
   // For display; no decision depends on it.
-  NodeActivity activity;              // of its newest heartbeat
-  double sent_bytes_per_second = 0;   // given to sockets, averaged over at least a second
-  std::optional<absl::Time> counted;  // time of the last average; counted_bytes: sent by then
-  uint64_t counted_bytes = 0;
+  NodeActivity activity;  // of its newest heartbeat
+  SendRates sends;
   std::optional<StepReport> newest;  // workers: a report of its latest step that was not skipped
 
   bool placed = false;  // servers: in the placement of segments

@@ -48,6 +48,14 @@ void ShowTexts(HeartbeatRequest& beat) {
   beat.set_failure(Shown(beat.failure()));
   for (Notice& notice : *beat.mutable_notices()) notice.set_text(Shown(notice.text()));
   for (CheckpointPart& part : *beat.mutable_parts()) part.set_error(Shown(part.error()));
+  if (!beat.has_activity()) return;
+  auto& algorithms = *beat.mutable_activity()->mutable_algorithms();
+  constexpr int kMaxAlgorithms = 8;
+  if (algorithms.size() > kMaxAlgorithms) {
+    algorithms.DeleteSubrange(kMaxAlgorithms, algorithms.size() - kMaxAlgorithms);
+  }
+  constexpr size_t kMaxNameBytes = 40;
+  for (std::string& name : algorithms) name = Shown(name, kMaxNameBytes);
 }
 
 }  // namespace tug

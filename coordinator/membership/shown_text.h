@@ -21,7 +21,8 @@ std::string Shown(const std::string& text, size_t most = kMaxShownBytes);
 // Whether a text is HOST:PORT, with a name or a numeric address: "node-a:9464", "[::1]:9464".
 bool IsEndpoint(const std::string& text);
 
-// Applies Shown to all displayed text of a heartbeat: failure, notices, errors of checkpoint parts.
+// Applies Shown to all displayed text of a heartbeat: failure, notices, errors of checkpoint parts,
+// names of algorithms.
 void ShowTexts(HeartbeatRequest& beat);
 
 }  // namespace tug

@@ -42,6 +42,7 @@ StatusReply Job() {
   worker.set_kind(WORKER);
   worker.add_virtual_workers(0);
   worker.set_clock(3);
+  worker.set_shared_memory_bytes_per_second(5e6);
   worker.mutable_activity()->set_doing(NodeActivity::WAITING_FOR_DATA);
   return status;
 }
@@ -56,9 +57,26 @@ TEST(StatusJson, HasTheJobAndItsNodes) {
   EXPECT_EQ(status["nodes"][0]["name"], "server-0");
   EXPECT_EQ(status["nodes"][0]["host"], "host\xef\xbf\xbd") << "what is no UTF-8 is replaced";
   EXPECT_TRUE(status["nodes"][0]["step"].is_null());
+  EXPECT_TRUE(status["nodes"][0]["staleness"].is_null()) << "it is always 0";
+  EXPECT_TRUE(status["nodes"][0]["rank"].is_null());
+  EXPECT_EQ(status["all_reduce"], "");
   EXPECT_EQ(status["nodes"][1]["step"], 4);
+  EXPECT_EQ(status["nodes"][1]["socket_bytes_per_second"], 0);
+  EXPECT_EQ(status["nodes"][1]["shared_memory_bytes_per_second"], 5e6);
   EXPECT_EQ(status["nodes"][1]["activity"], "waiting for data");
   EXPECT_EQ(status["nodes"][1]["doing"], "waiting_for_data");
+}
+
+TEST(StatusJson, HasStalenessAndRanksOfAJobThatCanHaveThem) {
+  StatusReply job = Job();
+  job.set_has_staleness(true);
+  job.set_all_reduces(true);
+  for (NodeStatus& node : *job.mutable_nodes()) node.set_all_reduce_rank(0);
+  const json status = json::parse(StatusJson(job));
+  EXPECT_EQ(status["nodes"][0]["staleness"], 0);
+  EXPECT_TRUE(status["nodes"][1]["staleness"].is_null()) << "a worker has none";
+  EXPECT_EQ(status["nodes"][1]["rank"], 0);
+  EXPECT_EQ(status["all_reduce"], "all-reduce of 1 rank: nothing is sent");
 }
 
 TEST(HistoryJson, HasARowForEachPoint) {
@@ -81,7 +99,7 @@ TEST(HistoryJson, HasARowForEachPoint) {
   EXPECT_EQ(news["evals"], json::parse("[[1, 3.0, true]]"));
   EXPECT_EQ(news["events"], json::parse("[[8.0, 1, \"went back\"]]"));
   EXPECT_EQ(news["steps"], json::parse("[[1, [[4, 0.25, 0.125, 0.0, 0.0]]]]"));
-  EXPECT_EQ(news["links"], json::parse("[[9.0, [[1, 0.0], [2, 0.0]]]]"));
+  EXPECT_EQ(news["links"], json::parse("[[9.0, [[1, 0.0, 0.0], [2, 0.0, 5e6]]]]"));
   EXPECT_EQ(news["settings"], json::parse(R"([[0, ["seed 1 -> 2"]]])"));
 }
 

@@ -11,7 +11,9 @@
 #include "base/files/file.h"
 #include "base/files/file_lock.h"
 #include "base/files/replace_file.h"
+#include "base/files/shell_word.h"
 #include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
 #include "coordinator/utf8_check.h"
 
 namespace tug {
@@ -117,11 +119,17 @@ absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run
   std::error_code error;
   if (fs::exists(absl::StrCat(run_dir, "/", kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run_dir,
-                                            ": the job has ended; continue it with --resume ",
-                                            run_dir));
+                                            ": the job has ended; ", HowToContinue(run_dir)));
   }
   return absl::NotFoundError(absl::StrCat(
       run_dir, " is not a run folder: name one, e.g. runs/job-1, or pass --coordinator HOST:PORT"));
+}
+
+std::string HowToContinue(const std::string& run_dir) {
+  if (absl::IsNotFound(FindCheckpoint(run_dir).status())) {
+    return "it has no checkpoint: start the job again";
+  }
+  return absl::StrCat("continue it with --resume ", ShellWord(run_dir));
 }
 
 void RemoveCoordinatorAddress(const std::string& run_dir) {

@@ -96,7 +96,7 @@ TEST_F(RunFolderTest, KeepsTheCoordinatorsAddress) {
   RemoveCoordinatorAddress(root_);
   ASSERT_TRUE(WriteFile(root_ / kConfigFile, "").ok());
   EXPECT_THAT(std::string(ReadCoordinatorAddress(root_).status().message()),
-              HasSubstr("the job has ended"));
+              HasSubstr("the job has ended; it has no checkpoint: start the job again"));
 }
 
 TEST_F(RunFolderTest, HasOneOwnerAtATime) {

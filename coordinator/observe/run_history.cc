@@ -68,8 +68,10 @@ void RunHistory::OnStatus(const StatusReply& status, double at_seconds) {
   LinkSample sample;
   sample.at_seconds = at_seconds;
   for (const NodeStatus& node : status.nodes()) {
-    if (sample.bytes_per_second.size() == kMaxNodes) break;
-    sample.bytes_per_second.emplace_back(node.node_id(), node.sent_bytes_per_second());
+    if (sample.nodes.size() == kMaxNodes) break;
+    sample.nodes.push_back({.node = node.node_id(),
+                            .sockets = node.socket_bytes_per_second(),
+                            .shared_memory = node.shared_memory_bytes_per_second()});
   }
   Append(links_, std::move(sample), kLinkSamples);
 }

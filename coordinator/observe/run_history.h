@@ -51,9 +51,15 @@ class RunHistory {
     uint64_t step = 0;
     std::vector<WorkerStepTimes> workers;
   };
+  // Bytes per second that a node sends.
+  struct NodeRates {
+    uint32_t node = 0;
+    double sockets = 0;
+    double shared_memory = 0;
+  };
   struct LinkSample {
     double at_seconds = 0;
-    std::vector<std::pair<uint32_t, double>> bytes_per_second;  // by node
+    std::vector<NodeRates> nodes;
   };
   // Result of Since.
   struct News {

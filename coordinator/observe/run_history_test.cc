@@ -23,7 +23,7 @@ StatusReply WithNode(double rate) {
   StatusReply status;
   NodeStatus& node = *status.add_nodes();
   node.set_node_id(3);
-  node.set_sent_bytes_per_second(rate);
+  node.set_socket_bytes_per_second(rate);
   return status;
 }
 
@@ -100,7 +100,7 @@ TEST(RunHistory, LinksAreSampledOnceASecond) {
   for (int i = 0; i < 30; ++i) history.OnStatus(WithNode(i), 0.1 * i);
   const RunHistory::News all = history.Since(0);
   ASSERT_EQ(all.links.size(), 3u);
-  EXPECT_EQ(all.links[1].bytes_per_second[0].first, 3u);
+  EXPECT_EQ(all.links[1].nodes[0].node, 3u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/files/replace_file.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
+#include "coordinator/membership/next_lines.h"
 #include "coordinator/observe/run_folder.h"
 #include "coordinator/observe/sync_figures.h"
 #include "coordinator/observe/watch_text.h"
@@ -59,7 +60,8 @@ void RunReporter::OnEval(const EvalMetrics& metrics, absl::Time now) {
   exports_.Eval(metrics, SinceBegin(now), now, metrics_.is_behind());
   history_.OnEval(metrics);
   Tell([&] { metrics_.Eval(metrics, SinceBegin(now)); },
-       absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
+       absl::StrFormat("evaluation of step %d: %s", metrics.version,
+                       EvalText(metrics, config_.model())));
 }
 
 void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
@@ -126,10 +128,6 @@ void RunReporter::OnTrace(const JobTrace& trace) {
   }
   absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");
   blame_lines_ = BlameLines(BlameOf(paths));
-  if (!blame_lines_.empty()) {
-    absl::StrAppend(&blame_lines_.back(), "; tug explain ", ShortPath(run_dir_),
-                    " shows each step and suggests settings");
-  }
   Tell([&] { metrics_.CriticalPaths(paths); }, absl::StrCat("trace written: ", ShortPath(path)));
 }
 
@@ -217,7 +215,7 @@ std::string RunReporter::ResultText(uint64_t end) const {
     absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
   }
   if (newest_eval_.has_value() && newest_eval_->version <= end) {
-    absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
+    absl::StrAppend(&text, ", ", EvalText(*newest_eval_, config_.model()));
   }
   return text;
 }
@@ -227,7 +225,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   const std::string reason = EndReason(status, job_steps);
   metrics_.Workers(workers_);
   metrics_.Nodes(status);
-  metrics_.End(status, sync_, reason);
+  metrics_.End(status, config_.sync(), reason);
   line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
                             replay_.empty() ? "" : ", replay of " + replay_, status.step(),
                             job_steps, DurationText(absl::ToDoubleSeconds(time)),
@@ -236,7 +234,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
                               status.best().loss(), status.best().version()));
   }
-  const std::string sync_text = SyncText(sync_, SyncFiguresOf(status));
+  const std::string sync_text = SyncText(config_.sync(), SyncFiguresOf(status));
   if (!sync_text.empty()) line_.Say(sync_text);
   if (!tuning_text_.empty()) line_.Say(tuning_text_);
   if (!trace_text_.empty()) line_.Say(trace_text_);
@@ -253,10 +251,10 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     }
   }
   if (!memory.empty()) line_.Say(memory);
-  PrintNextCommands(status, complete);
+  PrintNextLines(status, complete);
 }
 
-void RunReporter::PrintNextCommands(const StatusReply& status, bool complete) {
+void RunReporter::PrintNextLines(const StatusReply& status, bool complete) {
   const std::string run = ShortPath(run_dir_);
   if (newest_step_.has_value()) {
     line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",
@@ -268,17 +266,14 @@ void RunReporter::PrintNextCommands(const StatusReply& status, bool complete) {
     line_.Say(absl::StrFormat("best checkpoint: step %d, validation loss %.4f: %s/%s",
                               best->version, best->loss, run, kBestFile));
   }
-  const bool external = model_.external();
-  if (status.last_checkpoint() == 0) {
-    line_.Say("no step was run and no checkpoint written: start the job again");
-  } else if (!complete) {
-    // The launcher may have another working folder.
-    line_.Say(absl::StrCat("continue with: ", ResumeCommand(continue_with_, model_), " ",
-                           continue_with_.empty() ? run : run_dir_));
-  } else if (!external && replay_.empty()) {
-    const bool writes = model_.family() == ModelConfig::DECODER;
-    line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));
-  }
+  // The launcher may have another working folder.
+  const RunOutcome outcome = {.run = continue_with_.empty() ? run : run_dir_,
+                              .continue_with = continue_with_,
+                              .checkpoint = status.last_checkpoint(),
+                              .complete = complete,
+                              .stopped_early = status.stopped_early(),
+                              .explainable = !blame_lines_.empty()};
+  for (const std::string& line : NextLines(config_, outcome)) line_.Say(line);
 }
 
 absl::Status RunReporter::DrawLossCurve() {

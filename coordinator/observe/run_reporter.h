@@ -46,8 +46,7 @@ class RunReporter {
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),
         replay_(config.replay().resolved_profile().name()),
-        model_(config.model()),
-        sync_(config.sync()),
+        config_(config),
         begin_(begin),
         tuning_text_(config.comm().scheduler() == CommConfig::AUTO
                          ? "comm.scheduler AUTO: the job ended before the first tuning trial was "
@@ -92,7 +91,7 @@ class RunReporter {
   // there.
   std::string ResultText(uint64_t end) const;
   void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
-  void PrintNextCommands(const StatusReply& status, bool complete);
+  void PrintNextLines(const StatusReply& status, bool complete);
   absl::Status DrawLossCurve();
   template <typename Change>
   void Count(Change change) {
@@ -117,8 +116,7 @@ class RunReporter {
   const std::string run_dir_;
   const std::string title_;
   const std::string replay_;  // name of the profile; empty: training
-  const ModelConfig model_;
-  const SyncConfig sync_;
+  const JobConfig config_;
   const absl::Time begin_;
   WorkerTotals workers_;
   std::string tuning_text_;  // with AUTO: the settled schedule, or that tuning had not settled

@@ -30,15 +30,18 @@ Json NodeJson(const NodeStatus& node, const StatusReply& status) {
   json["heard_seconds"] = node.seconds_since_heartbeat();
   json["virtual_workers"] = Json::array();
   for (const uint32_t carried : node.virtual_workers()) json["virtual_workers"].push_back(carried);
+  json["rank"] = node.has_all_reduce_rank() ? Json(node.all_reduce_rank()) : Json(nullptr);
   json["step"] = node.kind() == WORKER ? Json(node.clock() + 1) : Json(nullptr);
   json["step_seconds"] = Finite(node.step_seconds());
   json["compute_seconds"] = Finite(node.compute_seconds());
   json["wait_seconds"] = Finite(node.wait_seconds());
   json["activity"] = ActivityText(node, status);
   json["doing"] = absl::AsciiStrToLower(NodeActivity::Doing_Name(node.activity().doing()));
-  json["bytes_per_second"] = Finite(node.sent_bytes_per_second());
+  json["socket_bytes_per_second"] = Finite(node.socket_bytes_per_second());
+  json["shared_memory_bytes_per_second"] = Finite(node.shared_memory_bytes_per_second());
   json["memory_bytes"] = node.counters().peak_memory_bytes();
-  json["staleness"] = node.kind() == SERVER ? Json(MeanStaleness(node.counters())) : Json(nullptr);
+  const bool has_staleness = status.has_staleness() && node.kind() == SERVER;
+  json["staleness"] = has_staleness ? Json(MeanStaleness(node.counters())) : Json(nullptr);
   return json;
 }
 
@@ -76,6 +79,7 @@ std::string StatusJson(const StatusReply& status) {
                          {"ends", status.wait().ends()}};
   }
   json["late"] = LateTexts(status);
+  json["all_reduce"] = AllReduceText(status);
   json["nodes"] = Json::array();
   for (const NodeStatus& node : status.nodes()) json["nodes"].push_back(NodeJson(node, status));
   return WatchText(json);
@@ -109,8 +113,9 @@ std::string HistoryJson(const RunHistory::News& news) {
   json["links"] = Json::array();
   for (const RunHistory::LinkSample& sample : news.links) {
     Json nodes = Json::array();
-    for (const auto& [node, rate] : sample.bytes_per_second) {
-      nodes.push_back(Json::array({node, Finite(rate)}));
+    for (const RunHistory::NodeRates& rates : sample.nodes) {
+      nodes.push_back(
+          Json::array({rates.node, Finite(rates.sockets), Finite(rates.shared_memory)}));
     }
     json["links"].push_back(Json::array({sample.at_seconds, std::move(nodes)}));
   }

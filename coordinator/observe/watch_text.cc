@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/median.h"
 #include "coordinator/observe/sync_figures.h"
 
@@ -67,6 +68,11 @@ std::string SumText(const NodeActivity& waiting, const StatusReply& status) {
   return missing == nullptr ? "sum" : absl::StrCat("sum, missing ", MissingText(*missing, status));
 }
 
+// Name of the pushes that a server waits for: in an all-reduce they come from its own worker only.
+const char* PushesName(const StatusReply& status) {
+  return status.all_reduces() ? "gradients" : "pushes";
+}
+
 double OwnSeconds(const NodeStatus& node) { return node.step_seconds() - node.wait_seconds(); }
 
 // Workers that are still training.
@@ -123,7 +129,8 @@ std::string AwaitedText(const NodeStatus& worker, const StatusReply& status, siz
       if (const NodeStatus* carrier = CarrierOf(late, status)) awaited[carrier->node_id()] = true;
     }
     if (!awaited.contains(worker.node_id()) || 2 * awaited.size() > workers) continue;
-    return absl::StrCat(node.name(), " has waited", For(activity.seconds()), " for its push of ",
+    return absl::StrCat(node.name(), " has waited", For(activity.seconds()),
+                        status.all_reduces() ? " for its gradient of " : " for its push of ",
                         BlockName(activity.block(), status));
   }
   return "";
@@ -144,6 +151,24 @@ std::string PhaseText(Phase phase) {
     default:
       return "unknown";
   }
+}
+
+std::string AllReduceText(const StatusReply& status) {
+  if (!status.all_reduces()) return "";
+  size_t ranks = 0;
+  std::vector<std::string> names;
+  for (const NodeStatus& node : status.nodes()) {
+    if (node.kind() != SERVER || !node.has_all_reduce_rank()) continue;
+    ++ranks;
+    for (const std::string& name : node.activity().algorithms()) {
+      if (std::ranges::count(names, name) == 0) names.push_back(name);
+    }
+  }
+  if (ranks == 0) return "all-reduce";
+  if (ranks == 1) return "all-reduce of 1 rank: nothing is sent";
+  const std::string algorithms = absl::StrReplaceAll(absl::StrJoin(names, " and "), {{"_", " "}});
+  return absl::StrCat("all-reduce", names.empty() ? "" : " by ", algorithms, " between ", ranks,
+                      " ranks");
 }
 
 std::string WaitText(const StatusReply& status) {
@@ -172,9 +197,10 @@ std::string ActivityText(const NodeStatus& node, const StatusReply& status) {
       if (node.kind() == WORKER) {
         return absl::StrCat(waiting, block, ": ", SumText(activity, status));
       }
-      return absl::StrCat(waiting, "pushes of ", block, ": ", MissingText(activity, status));
+      return absl::StrCat(waiting, PushesName(status), " of ", block, ": ",
+                          MissingText(activity, status));
     case NodeActivity::UPDATING:
-      return "updating";
+      return status.all_reduces() ? "all-reducing or updating" : "updating";
     case NodeActivity::RESTING:
       return "idle";
     default:

@@ -14,11 +14,16 @@ namespace tug {
 // "waiting for nodes", "running", "done", "failed"
 std::string PhaseText(Phase phase);
 
+// "all-reduce by ring between 4 ranks"; without the algorithm until a sum is reduced, and for one
+// rank. Empty: the job does not all-reduce.
+std::string AllReduceText(const StatusReply& status);
+
 // "waiting for 1 server to join, for 12 s: the job then rolls back to ..."; empty: not waiting.
 std::string WaitText(const StatusReply& status);
 
 // "computing h.3"; "waiting 0.8 s for h.3: sum, missing virtual worker 2 (worker-1)"; for a server
-// "waiting 0.8 s for pushes of h.3: virtual worker 2 (worker-1)". Empty: unknown.
+// "waiting 0.8 s for pushes of h.3: virtual worker 2 (worker-1)", in an all-reduce "for gradients
+// of h.3". Empty: unknown.
 std::string ActivityText(const NodeStatus& node, const StatusReply& status);
 
 // Nodes that hold up the others, one sentence each: silent nodes, then late workers, both in the

@@ -81,6 +81,43 @@ TEST(ActivityText, SaysWhoIsMissingOfASum) {
   EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for pushes of h.1: 4 virtual workers");
 }
 
+// Worker 2 with server 1, and worker 3 with server 5.
+StatusReply AllReduceJob() {
+  StatusReply status = Job();
+  status.set_all_reduces(true);
+  NodeStatus& server = *status.add_nodes();
+  server.set_node_id(5);
+  server.set_kind(SERVER);
+  for (const int node : {0, 1}) status.mutable_nodes(node)->set_all_reduce_rank(0);
+  for (const int node : {2, 4}) status.mutable_nodes(node)->set_all_reduce_rank(1);
+  return status;
+}
+
+TEST(AllReduceText, NamesTheAlgorithmsInUseAndTheRanks) {
+  StatusReply status = Job();
+  EXPECT_EQ(AllReduceText(status), "") << "pushes and pulls";
+  status.set_all_reduces(true);
+  EXPECT_EQ(AllReduceText(status), "all-reduce") << "no view yet";
+  status.mutable_nodes(0)->set_all_reduce_rank(0);
+  EXPECT_EQ(AllReduceText(status), "all-reduce of 1 rank: nothing is sent");
+  status = AllReduceJob();
+  EXPECT_EQ(AllReduceText(status), "all-reduce between 2 ranks");
+  for (const int server : {0, 4}) {
+    status.mutable_nodes(server)->mutable_activity()->add_algorithms("ring");
+  }
+  EXPECT_EQ(AllReduceText(status), "all-reduce by ring between 2 ranks");
+  status.mutable_nodes(4)->mutable_activity()->add_algorithms("halving_doubling");
+  EXPECT_EQ(AllReduceText(status), "all-reduce by ring and halving doubling between 2 ranks");
+}
+
+TEST(ActivityText, SpeaksOfGradientsInAnAllReduce) {
+  StatusReply status = AllReduceJob();
+  At(status, 0, NodeActivity::WAITING_FOR_SUM, 0.7).add_late(0);
+  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for gradients of h.1: virtual worker 0 (worker 2)");
+  At(status, 4, NodeActivity::UPDATING);
+  EXPECT_EQ(TextOf(status, 4), "all-reducing or updating");
+}
+
 TEST(LateTexts, ReportsNoneAsLateIfAllAreMissing) {
   StatusReply status = Job();
   EXPECT_THAT(LateTexts(status), IsEmpty());

@@ -19,6 +19,7 @@
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/journal.h"
+#include "coordinator/membership/next_lines.h"
 #include "coordinator/observe/live_page.h"
 #include "coordinator/observe/metrics_log.h"
 #include "coordinator/observe/run_folder.h"
@@ -301,8 +302,7 @@ class TakingUp {
 
  private:
   std::string ResumeLine() const {
-    return absl::StrCat(ResumeCommand(options_.continue_with, job_.config.model()), " ",
-                        job_.run_dir);
+    return ResumeCommand(job_.config, job_.run_dir, options_.continue_with);
   }
 
   // Detects a journal cut off between two batches, which looks complete: the job would roll back to
@@ -376,7 +376,7 @@ absl::Status RecoverState(const CoordinatorDaemonOptions& options) {
   if (!std::filesystem::exists(PathIn(run_dir, kJournalFile), error)) {
     return absl::FailedPreconditionError(
         absl::StrCat(options.recover, " cannot be recovered: its job has ended (no ", kJournalFile,
-                     "). Continue from its last checkpoint: tug train --resume ", options.recover));
+                     "); ", HowToContinue(options.recover)));
   }
   ASSIGN_OR_RETURN(const OwnedRunFolder folder, OwnRunFolder(run_dir));
   return TakingUp(options, run_dir).Run();

@@ -80,7 +80,12 @@ absl::Status ExternalWorker::Start() {
   // Safe: the member, whose heartbeats call these, is destroyed before the exchange.
   member_->SetReady(
       [exchange = exchange_.get()] { return exchange->SharedBytes(); },
-      [exchange = exchange_.get()] { return exchange->counters().most_outstanding_bytes; });
+      [exchange = exchange_.get()](NodeCounters& counters) {
+        const TransportCounters sent = exchange->transport_counters();
+        counters.set_most_outstanding_bytes(exchange->counters().most_outstanding_bytes);
+        counters.set_socket_bytes(sent.socket_bytes);
+        counters.set_shared_memory_bytes(sent.shared_memory_bytes());
+      });
   RETURN_IF_ERROR(member_->WaitForGo());
   absl::MutexLock lock(&mutex_);
   started_ = true;

@@ -53,7 +53,7 @@ absl::Status JobMember::Beat() {
     beat.set_ready(ready_);
     NodeCounters& counters = *beat.mutable_counters();
     counters.set_peak_memory_bytes(memory_.Sample(ready_ ? shared_bytes_() : 0));
-    if (ready_) counters.set_most_outstanding_bytes(most_outstanding_bytes_());
+    if (ready_) count_(counters);
   };
   callbacks.on_view = [this](const View& view) {
     absl::MutexLock lock(&mutex_);
@@ -89,10 +89,10 @@ absl::StatusOr<View> JobMember::WaitForView() {
 }
 
 void JobMember::SetReady(std::function<uint64_t()> shared_bytes,
-                         std::function<uint64_t()> most_outstanding_bytes) {
+                         std::function<void(NodeCounters&)> count) {
   absl::MutexLock lock(&mutex_);
   shared_bytes_ = std::move(shared_bytes);
-  most_outstanding_bytes_ = std::move(most_outstanding_bytes);
+  count_ = std::move(count);
   ready_ = true;
 }
 

@@ -46,10 +46,9 @@ class JobMember {
   // Blocks until all workers and servers have joined. Errors: why the job ended;
   // FAILED_PRECONDITION if it was stopped.
   absl::StatusOr<View> WaitForView();
-  // Reports this worker as ready. `shared_bytes`: Transport::SharedBytes; `most_outstanding_bytes`:
-  // as in NodeCounters. Both are called with each heartbeat while the member exists.
-  void SetReady(std::function<uint64_t()> shared_bytes,
-                std::function<uint64_t()> most_outstanding_bytes);
+  // Reports this worker as ready. Both are called with each heartbeat while the member exists.
+  // `shared_bytes`: Transport::SharedBytes; `count` sets counters of the exchange.
+  void SetReady(std::function<uint64_t()> shared_bytes, std::function<void(NodeCounters&)> count);
   // Blocks until every node is ready. Errors: as for WaitForView.
   absl::Status WaitForGo();
 
@@ -84,8 +83,8 @@ class JobMember {
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
-  std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);            // once ready
-  std::function<uint64_t()> most_outstanding_bytes_ ABSL_GUARDED_BY(mutex_);  // once ready
+  std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);    // once ready
+  std::function<void(NodeCounters&)> count_ ABSL_GUARDED_BY(mutex_);  // once ready
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   ProgramCore core_ ABSL_GUARDED_BY(mutex_);
   absl::Status leaving_ ABSL_GUARDED_BY(mutex_);

@@ -136,7 +136,8 @@ TEST_F(JobMemberTest, RunsFromTheViewToTheEnd) {
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(view->start_version(), 3u);
   constexpr uint64_t kShared = uint64_t{1} << 40;
-  member_->SetReady([] { return kShared; }, [] { return uint64_t{77}; });
+  member_->SetReady([] { return kShared; },
+                    [](NodeCounters& counters) { counters.set_most_outstanding_bytes(77); });
   coordinator_.Await([](const HeartbeatRequest& beat) {
     return beat.ready() && beat.counters().peak_memory_bytes() > kShared &&
            beat.counters().most_outstanding_bytes() == 77;

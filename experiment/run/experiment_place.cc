@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/files/file.h"
+#include "base/files/shell_word.h"
 #include "base/status_macros.h"
 #include "config/placement_mode.h"
 #include "experiment/measures/link_plan.h"
 #include "experiment/run/experiment_job.h"
 #include "launch/launcher.h"
 #include "process/job_arguments.h"
-#include "process/shell_word.h"
 
 namespace tug {
 namespace {

@@ -13,11 +13,11 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/files/file.h"
+#include "base/files/shell_word.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "launch/launcher.h"
 #include "launch/own_bundle.h"
-#include "process/shell_word.h"
 #include "process/version.h"
 
 namespace tug {

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/files/shell_word.h"
 #include "launch/hosts/hosts_file.h"
-#include "process/shell_word.h"
 
 namespace tug {
 

@@ -104,12 +104,20 @@ void LaneReduction::MakeBlock(uint32_t block) {
 }
 
 const CollectiveSchedule& LaneReduction::ScheduleOf(uint64_t bytes) {
-  for (const SizedSchedule& known : schedules_) {
-    if (known.bytes == bytes) return known.schedule;
+  for (const SizedPlan& known : plans_) {
+    if (known.bytes == bytes) return known.plan.schedule;
   }
-  schedules_.push_back(
-      {bytes, ReductionSchedule(options_.collective, options_.group.rank, group_.world(), bytes)});
-  return schedules_.back().schedule;
+  plans_.push_back(
+      {bytes, PlanReduction(options_.collective, options_.group.rank, group_.world(), bytes)});
+  return plans_.back().plan.schedule;
+}
+
+std::vector<std::string> LaneReduction::algorithms() const {
+  std::vector<std::string> names;
+  for (const SizedPlan& known : plans_) {
+    if (std::ranges::count(names, known.plan.algorithm) == 0) names.push_back(known.plan.algorithm);
+  }
+  return names;
 }
 
 Lease LaneReduction::Offer(uint32_t segment, std::span<const float> sum, const SumFacts& facts,

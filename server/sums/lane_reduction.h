@@ -33,6 +33,7 @@
 #include "collective/rank_group.h"
 #include "collective/schedules/schedule.h"
 #include "proto/job.pb.h"
+#include "server/sums/reduction_schedule.h"
 #include "server/sums/sum_trailer.h"
 
 namespace tug {
@@ -89,6 +90,9 @@ class LaneReduction {
   absl::Status status() const;
 
   uint64_t buffer_bytes() const { return buffer_bytes_; }
+  // Names of the algorithms used so far (collective/algorithms.h), in the order of their first use:
+  // with AUTO they depend on the size of a segment.
+  std::vector<std::string> algorithms() const;
 
  private:
   struct UnderWay {
@@ -121,13 +125,13 @@ class LaneReduction {
   std::vector<Place> places_;    // by segment; empty until its block is first offered
   std::vector<UnderWay> under_way_;
   uint64_t under_way_bytes_ = 0;
-  struct SizedSchedule {
+  struct SizedPlan {
     uint64_t bytes = 0;
-    CollectiveSchedule schedule;
+    ReductionPlan plan;
   };
-  std::vector<SizedSchedule> schedules_;  // few entries: segments have few sizes
-  std::vector<float> trailer_;            // scratch
-  absl::Status status_;                   // error of Start
+  std::vector<SizedPlan> plans_;  // few entries: segments have few sizes
+  std::vector<float> trailer_;    // scratch
+  absl::Status status_;           // error of Start
   uint64_t buffer_bytes_ = 0;
 };
 

@@ -204,6 +204,7 @@ TEST_F(LaneReductionTest, BeginsWithTheLastBlock) {
   }
   Pump();
   EXPECT_TRUE(reduced_[0].empty()) << "others wait for their turn";
+  EXPECT_TRUE(lanes_[0]->algorithms().empty()) << "none has begun";
   for (uint32_t rank = 0; rank < 2; ++rank) Offer(rank, last, 0);
   Pump();
   EXPECT_EQ(reduced_[0].size(), 1u);
@@ -211,6 +212,7 @@ TEST_F(LaneReductionTest, BeginsWithTheLastBlock) {
   Pump();
   EXPECT_EQ(reduced_[0].size(), table_.size());
   EXPECT_EQ(reduced_[1].size(), table_.size());
+  EXPECT_EQ(lanes_[0]->algorithms(), std::vector<std::string>{"recursive_doubling"});
 }
 
 TEST_F(LaneReductionTest, AllLanesKnowWhoseGradientIsNotFinite) {

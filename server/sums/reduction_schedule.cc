@@ -25,17 +25,17 @@ const char* NameOf(CollectiveConfig::Algorithm algorithm) {
 
 }  // namespace
 
-CollectiveSchedule ReductionSchedule(const CollectiveConfig& collective, uint32_t rank,
-                                     uint32_t world, uint64_t bytes) {
+ReductionPlan PlanReduction(const CollectiveConfig& collective, uint32_t rank, uint32_t world,
+                            uint64_t bytes) {
   const char* const name = NameOf(collective.algorithm());
   if (name == nullptr) {
     const AllReduceChoice choice = PickAllReduce(kNominalLink, world, bytes, {});
-    return choice.algorithm->schedule(rank, world, choice.settings);
+    return {choice.algorithm->name, choice.algorithm->schedule(rank, world, choice.settings)};
   }
   const AllReduceAlgorithm* const algorithm = FindAllReduce(name);
   TUG_CHECK(algorithm != nullptr) << name;
-  return algorithm->schedule(rank, world,
-                             WithBestParts(*algorithm, kNominalLink, world, bytes, {}));
+  return {name, algorithm->schedule(rank, world,
+                                    WithBestParts(*algorithm, kNominalLink, world, bytes, {}))};
 }
 
 ElementType ReductionType(const CollectiveConfig& collective) {

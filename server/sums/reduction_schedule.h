@@ -16,11 +16,16 @@ namespace tug {
 // choice, and the bits of a result depend on it.
 inline constexpr LinkCost kNominalLink = {.alpha = 20e-6, .beta = 0.8e-9, .gamma = 0.1e-9};
 
-// A rank's schedule for the all-reduce of a buffer of `bytes`: the job's algorithm, or with AUTO
+struct ReductionPlan {
+  const char* algorithm = "";  // its name in collective/algorithms.h
+  CollectiveSchedule schedule;
+};
+
+// A rank's part in the all-reduce of a buffer of `bytes`: by the job's algorithm, or with AUTO by
 // the cheapest on kNominalLink (collective/algorithms.h). Pure: all ranks of a world get the same
 // algorithm. REQUIRES: a configuration with defaults filled in.
-CollectiveSchedule ReductionSchedule(const CollectiveConfig& collective, uint32_t rank,
-                                     uint32_t world, uint64_t bytes);
+ReductionPlan PlanReduction(const CollectiveConfig& collective, uint32_t rank, uint32_t world,
+                            uint64_t bytes);
 
 // REQUIRES: a configuration with defaults filled in.
 ElementType ReductionType(const CollectiveConfig& collective);

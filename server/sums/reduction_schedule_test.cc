@@ -10,7 +10,7 @@
 namespace tug {
 namespace {
 
-TEST(ReductionSchedule, AllRanksTakePartInTheSameAllReduce) {
+TEST(PlanReduction, AllRanksTakePartInTheSameAllReduce) {
   for (const auto algorithm :
        {CollectiveConfig::AUTO, CollectiveConfig::RING, CollectiveConfig::HALVING_DOUBLING,
         CollectiveConfig::RECURSIVE_DOUBLING, CollectiveConfig::BINARY_TREE}) {
@@ -20,7 +20,7 @@ TEST(ReductionSchedule, AllRanksTakePartInTheSameAllReduce) {
       for (const uint64_t bytes : {4096u, 1u << 20, 64u << 20}) {
         std::vector<CollectiveSchedule> schedules;
         for (uint32_t rank = 0; rank < world; ++rank) {
-          schedules.push_back(ReductionSchedule(collective, rank, world, bytes));
+          schedules.push_back(PlanReduction(collective, rank, world, bytes).schedule);
         }
         SumTerms terms;
         const auto everything = [](uint32_t, uint32_t) { return true; };
@@ -39,15 +39,22 @@ TEST(ReductionSchedule, AllRanksTakePartInTheSameAllReduce) {
   }
 }
 
-TEST(ReductionSchedule, AutoTakesFewerRoundsForLessBytes) {
+TEST(PlanReduction, AutoTakesFewerRoundsForLessBytes) {
   CollectiveConfig collective;
   collective.set_algorithm(CollectiveConfig::AUTO);
-  const CollectiveSchedule little = ReductionSchedule(collective, 0, 8, 1 << 10);
-  const CollectiveSchedule much = ReductionSchedule(collective, 0, 8, 64 << 20);
-  EXPECT_LT(little.steps.size(), much.steps.size());
+  const ReductionPlan little = PlanReduction(collective, 0, 8, 1 << 10);
+  const ReductionPlan much = PlanReduction(collective, 0, 8, 64 << 20);
+  EXPECT_LT(little.schedule.steps.size(), much.schedule.steps.size());
+  EXPECT_STREQ(little.algorithm, "recursive_doubling");
 }
 
-TEST(ReductionSchedule, SendsWhatTheJobSays) {
+TEST(PlanReduction, NamesTheAlgorithmOfTheJob) {
+  CollectiveConfig collective;
+  collective.set_algorithm(CollectiveConfig::HALVING_DOUBLING);
+  EXPECT_STREQ(PlanReduction(collective, 0, 4, 1 << 20).algorithm, "halving_doubling");
+}
+
+TEST(PlanReduction, SendsWhatTheJobSays) {
   CollectiveConfig collective;
   EXPECT_EQ(ReductionType(collective), ElementType::kFp32);
   collective.set_format(CollectiveConfig::BF16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_PROCESS_SHELL_WORD_H_
-#define TUG_PROCESS_SHELL_WORD_H_
+#ifndef TUG_BASE_FILES_SHELL_WORD_H_
+#define TUG_BASE_FILES_SHELL_WORD_H_
 
 #include <string>
 #include <vector>
@@ -18,4 +18,4 @@ std::string ShellCommand(const std::vector<std::string>& words);
 
 }  // namespace tug
 
-#endif  // TUG_PROCESS_SHELL_WORD_H_
+#endif  // TUG_BASE_FILES_SHELL_WORD_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "process/shell_word.h"
+#include "base/files/shell_word.h"
 
 #include "gtest/gtest.h"
 
