@@ -36,9 +36,6 @@ struct CoordinatorOptions {
   std::string data_notice;  // user-facing notice about the data and the resumed run; may be empty
   // Settings that differ from those of the checkpoint of `start`: "train.steps 300 -> 600".
   std::vector<std::string> changed_settings;
-  // The launcher's command that continues the job, without --resume; empty: that of the job's kind.
-  // UTF-8. Not in the journal.
-  std::string continue_with;
 };
 
 // Convert to and from the first record of a job's journal.
