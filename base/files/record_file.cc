@@ -95,22 +95,26 @@ absl::Status DamagedRecordFile(const RecordFileKind& kind, const std::string& pa
   return absl::DataLossError(absl::StrCat(path, " is damaged: ", what, "; ", kind.damage_remedy));
 }
 
-absl::StatusOr<RecordFileExtent> ReadRecordFile(
-    const RecordFileKind& kind, const std::string& path,
-    absl::FunctionRef<absl::Status(std::span<const std::byte>)> take) {
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  std::span<const std::byte> rest = file.bytes();
+absl::StatusOr<RecordFileExtent> ReadRecords(const RecordFileKind& kind, const std::string& path,
+                                             std::span<const std::byte> bytes, OnRecord take) {
+  std::span<const std::byte> rest = bytes;
   const std::optional<FileHeader> header = TakeValue<FileHeader>(rest);
   if (!header.has_value()) return RecordFileExtent{.torn_bytes = rest.size()};
   RETURN_IF_ERROR(CheckHeader(kind, path, *header));
   while (const auto payload = TakePayload(rest, header->salt)) RETURN_IF_ERROR(take(*payload));
-  const uint64_t whole_bytes = file.bytes().size() - rest.size();
+  const uint64_t whole_bytes = bytes.size() - rest.size();
   if (HasRecord(rest, header->salt)) {
     return DamagedRecordFile(kind, path,
                              absl::StrCat("the record at byte ", whole_bytes, " cannot be read"));
   }
   return RecordFileExtent{
       .whole_bytes = whole_bytes, .torn_bytes = rest.size(), .salt = header->salt};
+}
+
+absl::StatusOr<RecordFileExtent> ReadRecordFile(const RecordFileKind& kind, const std::string& path,
+                                                OnRecord take) {
+  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return ReadRecords(kind, path, file.bytes(), take);
 }
 
 absl::StatusOr<RecordFileWriter> RecordFileWriter::Create(const RecordFileKind& kind,

@@ -50,12 +50,16 @@ struct RecordFileExtent {
   uint64_t salt = 0;
 };
 
-// Calls `take` with the payload of each record of a file, in order, and returns its first error.
-// Errors: DATA_LOSS (damaged, or another kind of file), FAILED_PRECONDITION (another version), both
-// naming `path` and the remedy; those of MappedFile::Open.
-absl::StatusOr<RecordFileExtent> ReadRecordFile(
-    const RecordFileKind& kind, const std::string& path,
-    absl::FunctionRef<absl::Status(std::span<const std::byte>)> take);
+using OnRecord = absl::FunctionRef<absl::Status(std::span<const std::byte> payload)>;
+
+// Calls `take` with each record of a file, in order, and returns its first error. Errors: DATA_LOSS
+// (damaged, or another kind of file), FAILED_PRECONDITION (another version), both naming `path` and
+// the remedy. Pure.
+absl::StatusOr<RecordFileExtent> ReadRecords(const RecordFileKind& kind, const std::string& path,
+                                             std::span<const std::byte> bytes, OnRecord take);
+// The same for the contents of `path`. Errors: also those of MappedFile::Open.
+absl::StatusOr<RecordFileExtent> ReadRecordFile(const RecordFileKind& kind, const std::string& path,
+                                                OnRecord take);
 
 // Removes the value that `bytes` begin with and returns it; none if fewer bytes are left.
 template <typename T>

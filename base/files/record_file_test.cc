@@ -39,19 +39,17 @@ class RecordFileTest : public ::testing::Test {
     EXPECT_TRUE(writer->Sync().ok());
     return ReadWholeFile(path_, 1 << 20).value();
   }
-  absl::StatusOr<RecordFileExtent> Read(Texts& texts, const RecordFileKind& kind = kKind) const {
-    return ReadRecordFile(kind, path_, [&](std::span<const std::byte> payload) {
-      texts.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
-      return absl::OkStatus();
-    });
-  }
-  // The records of a file with these bytes.
-  absl::StatusOr<Texts> TextsIn(const std::string& bytes) const {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  absl::StatusOr<Texts> TextsIn(const std::string& bytes,
+                                const RecordFileKind& kind = kKind) const {
     Texts texts;
-    const auto extent = Read(texts);
+    const auto extent = ReadRecords(
+        kind, path_, std::as_bytes(std::span(bytes)), [&](std::span<const std::byte> payload) {
+          texts.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
+          return absl::OkStatus();
+        });
     if (!extent.ok()) return extent.status();
     EXPECT_EQ(extent->whole_bytes + extent->torn_bytes, bytes.size());
+    EXPECT_EQ(extent->whole_bytes > 0, bytes.size() >= kFileHeader);
     return texts;
   }
 
@@ -66,17 +64,23 @@ TEST_F(RecordFileTest, ReturnsRecordsOfAnySizeInOrder) {
   EXPECT_EQ(TextsIn(Write(texts_)).value(), texts_);
 }
 
-TEST_F(RecordFileTest, TruncatedAnywhereIsReadUpToTheLastCompleteRecordAndContinued) {
+TEST_F(RecordFileTest, TruncatedAnywhereIsReadUpToTheLastCompleteRecord) {
   const std::string whole = Write(texts_);
   for (size_t size = 0; size < whole.size(); ++size) {
-    Texts texts = TextsIn(whole.substr(0, size)).value();
+    const Texts texts = TextsIn(whole.substr(0, size)).value();
     ASSERT_LT(texts.size(), texts_.size()) << size;
     ASSERT_TRUE(std::equal(texts.begin(), texts.end(), texts_.begin())) << size;
-    Texts again;
-    const RecordFileExtent extent = Read(again).value();
-    ASSERT_EQ(extent.whole_bytes > 0, size >= kFileHeader) << size;
-    if (extent.whole_bytes == 0) continue;
-    const auto writer = RecordFileWriter::Continue(path_, extent);
+  }
+}
+
+TEST_F(RecordFileTest, ATornEndIsCutOffAndTheFileContinued) {
+  const auto ignore = [](std::span<const std::byte>) { return absl::OkStatus(); };
+  const std::string whole = Write(texts_);
+  for (size_t size = kFileHeader; size <= whole.size(); size += 11) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
+    Texts texts = TextsIn(whole.substr(0, size)).value();
+    const auto writer =
+        RecordFileWriter::Continue(path_, ReadRecordFile(kKind, path_, ignore).value());
     ASSERT_TRUE(writer.ok()) << writer.status();
     ASSERT_TRUE(Append(*writer, "more").ok());
     texts.push_back("more");
@@ -135,16 +139,15 @@ TEST_F(RecordFileTest, RandomBytesAreNeverRead) {
 }
 
 TEST_F(RecordFileTest, RefusesAnotherKindAndAnotherVersionWithTheRemedy) {
-  Write(texts_);
-  Texts texts;
+  const std::string bytes = Write(texts_);
   RecordFileKind other = kKind;
   other.magic = "TUGOTHER";
-  EXPECT_EQ(Read(texts, other).status(),
+  EXPECT_EQ(TextsIn(bytes, other).status(),
             absl::DataLossError(path_ + " is damaged: it does not begin with \"TUGOTHER\"; write "
                                         "it again"));
   other = kKind;
   other.version = 4;
-  EXPECT_EQ(Read(texts, other).status(),
+  EXPECT_EQ(TextsIn(bytes, other).status(),
             absl::FailedPreconditionError(path_ + " has format 3, this version of tug reads format "
                                                   "4: use the version that wrote it"));
 }

@@ -121,8 +121,9 @@ TEST(MetricsLog, KeepsTheChangesOfSettingsThatHold) {
   EXPECT_EQ(line, R"({"kind":"settings","timeline":2,"step":50,)"
                   R"("changed":["train.steps 60 -> 90","seed 1 -> 2"]})");
   const auto steps = [&] {
+    const auto curve = ReadLossCurve(path);
     std::vector<uint64_t> found;
-    for (const SettingsChange& change : ReadLossCurve(path)->settings) found.push_back(change.step);
+    for (const SettingsChange& change : curve->settings) found.push_back(change.step);
     return found;
   };
   EXPECT_THAT(steps(), ::testing::ElementsAre(50, 80));
