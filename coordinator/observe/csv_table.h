@@ -34,7 +34,7 @@ class CsvTable {
  private:
   using Key = std::pair<uint32_t, uint64_t>;  // timeline, step
 
-  CsvTable(std::string path, std::FILE* file, Key last)
+  CsvTable(std::string path, FileStream file, Key last)
       : path_(std::move(path)), file_(std::move(file)), last_(last) {}
   void Append(const std::string& line);
 
