@@ -77,8 +77,7 @@ constexpr char kPatterns[] =
     "<rect width=\"2\" height=\"6\" fill=\"var(--wait)\" "
     "opacity=\"0.55\"/></pattern></defs>";
 
-// A cell in which an interval and what follows a semicolon stay on one line each: a narrow table
-// breaks lines between them.
+// A cell whose interval stays on one line: a narrow table breaks the line before it.
 std::string CellHtml(const std::string& cell) {
   constexpr char kHardSpace[] = "\u00a0";
   std::string text;

@@ -27,7 +27,7 @@ struct Contender {
   RepeatSpread value;
 };
 
-// Cases that differ only in what is compared.
+// Cases that differ only on the compared axes.
 struct Setting {
   std::string title;                  // "link 100mbit"; empty: the only one
   std::vector<size_t> numbers;        // of its cases
@@ -57,7 +57,7 @@ bool Has(const std::vector<size_t>& axes, size_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// "asp", or "workers 4" if the label says nothing without its axis.
+// "asp", or "workers 4" if the label has no meaning without its axis.
 std::string NameOf(const ExperimentPlan& plan, const std::vector<size_t>& compared,
                    const PlannedCase& one) {
   if (plan.axes.empty()) return one.name;
@@ -281,11 +281,11 @@ std::string CountedSettings(const ExperimentResults& results, const Measure& mea
       texts.push_back(absl::StrCat(wins.name, " in ", wins.settings.size()));
       continue;
     }
-    const Setting& most = LargestLead(results.plan, measure, wins);
+    const Setting& clearest = LargestLead(results.plan, measure, wins);
     texts.push_back(absl::StrCat(wins.name, " had clearly the ", Superlative(measure), " in ",
                                  wins.settings.size(), " of ", settings.size(), " settings, up to",
-                                 RatioText(results, measure, most).substr(1), " (", most.title,
-                                 ")"));
+                                 RatioText(results, measure, clearest).substr(1), " (",
+                                 clearest.title, ")"));
   }
   if (clear == 0) {
     texts.push_back(absl::StrCat("no case had clearly the ", Superlative(measure), " in any of ",

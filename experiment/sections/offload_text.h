@@ -14,7 +14,7 @@ namespace tug {
 
 // A row per run: cells as text; the first row has the headings.
 std::vector<std::vector<std::string>> OffloadTable(const OffloadResults& results);
-// What a step costs compared with all state on the device, in one sentence; empty: `plain` was not
+// Cost of a step compared with all state on the device, in one sentence; empty: `plain` was not
 // run with another case.
 std::string OffloadAnswer(const OffloadResults& results);
 // The bubbles that overlapping hides, and their remainder; empty if there is nothing to compare.

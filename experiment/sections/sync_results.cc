@@ -20,6 +20,8 @@ using Spread = std::optional<RepeatSpread>;
 constexpr const char* kModeFields[] = {
     "sync.policy=", "sync.staleness=", "sync.backups=", "sync.local_steps="};
 constexpr const char* kStragglerFields[] = {"straggler."};
+// Measures.
+constexpr char kMaxWaitShare[] = "most_wait_share", kMaxStaleness[] = "most_staleness";
 
 std::string SyncTitleOf(const ExperimentPlan& plan, const PlannedCase& one) {
   const std::string others = NamedValues(plan, one, [&](size_t axis) {
@@ -140,7 +142,7 @@ SyncCase CaseOf(const ExperimentResults& results, size_t number) {
                  .batches = results.SpreadOf(one, "batch_rate"),
                  .updates = results.SpreadOf(one, "update_rate"),
                  .waits = results.SpreadOf(one, "wait_share"),
-                 .max_waits = results.SpreadOf(one, "most_wait_share"),
+                 .max_waits = results.SpreadOf(one, kMaxWaitShare),
                  .pace = results.SpreadOf(one, "straggler_pace"),
                  .seconds = results.SpreadOf(one, "job_time"),
                  .loss = results.SpreadOf(one, "final_loss"),
@@ -149,7 +151,7 @@ SyncCase CaseOf(const ExperimentResults& results, size_t number) {
   if (found.straggler.empty()) found.straggler = NameOf(found.kind);
   if (StalenessBound(one.config.sync()).has_value()) {
     found.staleness = results.SpreadOf(one, "staleness");
-    found.most_staleness = results.SpreadOf(one, "most_staleness");
+    found.most_staleness = results.SpreadOf(one, kMaxStaleness);
   }
   if (number < results.courses.size() && results.courses[number].figures.has_value()) {
     found.first_repeat = &results.courses[number];
@@ -315,20 +317,19 @@ std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {
 }
 
 std::vector<std::vector<std::string>> SyncTable(const SyncPart& part) {
-  std::vector<std::vector<std::string>> table = {{"straggler", "mode", MeasureHeading("batch_rate"),
-                                                  "vs bsp (ratio)", "vs undisturbed (ratio)"}};
-  std::vector<std::string> head;
+  std::vector<std::string> head = {"straggler", "mode", MeasureHeading("batch_rate"),
+                                   "vs bsp (ratio)", "vs undisturbed (ratio)"};
   if (part.replay) {
     head.insert(head.end(), {"bound (ratio)", MeasureHeading("straggler_pace")});
   }
   for (const char* measure :
-       {"update_rate", "wait_share", "most_wait_share", "staleness", "most_staleness"}) {
+       {"update_rate", "wait_share", kMaxWaitShare, "staleness", kMaxStaleness}) {
     head.push_back(MeasureHeading(measure));
   }
   if (!part.replay) {
     head.insert(head.end(), {"samples", MeasureHeading("job_time"), MeasureHeading("final_loss")});
   }
-  table[0].insert(table[0].end(), head.begin(), head.end());
+  std::vector<std::vector<std::string>> table = {std::move(head)};
   for (const std::string& straggler : part.Stragglers()) {
     for (const SyncCase& one : part.cases) {
       if (one.straggler != straggler) continue;
