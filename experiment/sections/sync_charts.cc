@@ -133,6 +133,7 @@ std::string WaitBarsSvg(const SyncPart& part) {
   for (const SyncCase& one : part.cases) {
     if (one.figures() != nullptr) workers = std::max(workers, one.figures()->workers.size());
   }
+  if (workers == 0) return "";
   workers = std::min(workers, kMaxWorkers);
   std::vector<Chart> charts;
   for (const std::string& straggler : part.Stragglers()) {
