@@ -60,5 +60,15 @@ TEST(ShownText, RefusesALaneThatIsNoAddress) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(ShownText, CutsNamesOfAlgorithms) {
+  HeartbeatRequest beat;
+  ShowTexts(beat);
+  EXPECT_FALSE(beat.has_activity()) << "none was sent";
+  for (int i = 0; i < 20; ++i) beat.mutable_activity()->add_algorithms(std::string(100, '\n'));
+  ShowTexts(beat);
+  EXPECT_EQ(beat.activity().algorithms_size(), 8);
+  EXPECT_EQ(beat.activity().algorithms(0), std::string(40, ' '));
+}
+
 }  // namespace
 }  // namespace tug
