@@ -18,7 +18,7 @@ std::string Written(const std::string& text) {
 
 // Node 3 runs virtual worker 1, node 4 virtual worker 0; node 1 is a server.
 constexpr char kTrace[] = R"({"traceEvents":[
-{"ph":"M","name":"process_name","pid":3,"tid":0,"args":{"name":"worker-2 (host, pid 7)"
+{"ph":"M","name":"process_name","pid":3,"tid":0,"args":{"name":"worker-2"
 }
 },
 {"ph":"X","cat":"step","name":"step 1","pid":3,"tid":0,"ts":1000000,"dur":400000,"args":{"step":1}},
