@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -11,6 +12,7 @@
 #include "coordinator/observe/run_folder.h"
 #include "experiment/explain/explain_text.h"
 #include "experiment/explain/path_file.h"
+#include "experiment/explain/record_command.h"
 #include "experiment/explain/traced_profile.h"
 #include "experiment/explain/what_if_prediction.h"
 #include "experiment/measures/link_plan.h"
@@ -50,39 +52,62 @@ absl::Status ExplainStep(const ExplainArguments& arguments, const std::vector<St
                                           paths.front().clock + 1, " to ", paths.back().clock + 1));
 }
 
-absl::StatusOr<WhatIfReport> PredictFor(const ExplainArguments& arguments,
-                                        const nlohmann::json& trace,
-                                        const std::vector<StepPath>& paths) {
-  double link = 0;
+// The traced run, or one line with the command that records a trace of it.
+absl::StatusOr<TracedRun> ReadRun(const ExplainArguments& arguments) {
+  TracedRun run{.folder = arguments.run};
+  absl::StatusOr<JobConfig> config = ReadRunConfig(arguments.run);
+  if (absl::IsNotFound(config.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(arguments.run, " is not a run folder: name one, e.g. runs/job-1"));
+  }
+  RETURN_IF_ERROR(config.status());
+  run.config = *std::move(config);
   if (!arguments.link.empty()) {
     ASSIGN_OR_RETURN(const double bits, ParseLinkRate(arguments.link));
-    link = PayloadBytesPerSecond(bits);
+    run.link_bytes_per_second = PayloadBytesPerSecond(bits);
   }
-  ASSIGN_OR_RETURN(const JobConfig config, ReadRunConfig(arguments.run));
-  ASSIGN_OR_RETURN(const TracedProfile traced, ProfileOfTrace(trace, config, link));
-  return PredictWhatIfs(traced, BlameOf(paths).step_seconds);
+  return run;
+}
+
+// The error of a run without a trace, with the remedy.
+absl::Status WithRemedy(const absl::Status& status, const TracedRun& run) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(absl::StrCat(status.message(),
+                                          "; this command records a run that has one: ",
+                                          RecordCommand(run.folder, run.config, /*hosts=*/1, {})));
+}
+
+void PrintJson(const std::vector<StepPath>& paths, const absl::StatusOr<WhatIfReport>& report) {
+  OrderedJson json = BlameJson(paths);
+  json["what_if"] = report.ok() ? WhatIfJson(*report) : OrderedJson(nullptr);
+  if (!report.ok()) json["no_what_if"] = std::string(report.status().message());
+  Print(json);
 }
 
 absl::Status Explain(const ExplainArguments& arguments) {
+  ASSIGN_OR_RETURN(const TracedRun run, ReadRun(arguments));
   const std::string path = absl::StrCat(arguments.run, "/", kTraceFile);
-  ASSIGN_OR_RETURN(const nlohmann::json trace, ReadTraceJson(path));
-  ASSIGN_OR_RETURN(const std::vector<StepPath> paths, PathsIn(trace, path));
-  if (arguments.step > 0) return ExplainStep(arguments, paths);
+  const absl::StatusOr<nlohmann::json> trace = ReadTraceJson(path);
+  RETURN_IF_ERROR(WithRemedy(trace.status(), run));
+  const absl::StatusOr<std::vector<StepPath>> paths = PathsIn(*trace, path);
+  RETURN_IF_ERROR(WithRemedy(paths.status(), run));
+  if (arguments.step > 0) return ExplainStep(arguments, *paths);
+  // A job that cannot be simulated is still explained; its first line says why it cannot.
+  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(*trace, run);
   if (!arguments.json) {
-    Print(BlameReport(paths));
+    if (!traced.ok()) Print(absl::StrCat(traced.status().message(), "\n\n"));
+    Print(BlameReport(*paths));
     std::fflush(stdout);  // predictions take a while
   }
-  const absl::StatusOr<WhatIfReport> report = PredictFor(arguments, trace, paths);
-  // A job that cannot be simulated is still explained.
-  const std::string refused = report.ok() ? "" : std::string(report.status().message());
+  const absl::StatusOr<WhatIfReport> report =
+      traced.ok() ? PredictWhatIfs(*traced, BlameOf(*paths).step_seconds)
+                  : absl::StatusOr<WhatIfReport>(traced.status());
   if (arguments.json) {
-    OrderedJson json = BlameJson(paths);
-    json["what_if"] = report.ok() ? WhatIfJson(*report) : OrderedJson(nullptr);
-    if (!report.ok()) json["no_what_if"] = refused;
-    Print(json);
-    return absl::OkStatus();
+    PrintJson(*paths, report);
+  } else if (traced.ok()) {
+    Print(absl::StrCat(
+        "\n", report.ok() ? WhatIfText(*report) : absl::StrCat(report.status().message(), "\n")));
   }
-  Print(absl::StrCat("\n", report.ok() ? WhatIfText(*report) : refused + "\n"));
   return absl::OkStatus();
 }
 
@@ -102,7 +127,8 @@ void AddExplainCommand(CLI::App& app, Command& chosen) {
   command
       ->add_option(
           "--link", arguments->link,
-          "Link rate of a host for the predictions, in tc's notation (200mbit) [from the trace]")
+          "Link rate of a host for the predictions, in tc's notation (200mbit) [from the trace; "
+          "1gbit for hosts of their own, if the job ran on one host]")
       ->type_name("RATE");
   command->footer(
       "The critical path of a step is the chain of waits from its end back to its start, over all "

@@ -4,6 +4,7 @@
 // whose workers sleep: a busy machine then slows down the whole job, not a single worker.
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -115,7 +116,7 @@ class ExplainTest : public TugTest {
 
 TEST_F(ExplainTest, BlamesTheStragglerAndScoresWhatItsCureBrings) {
   const std::string slow = absl::StrCat("straggler.virtual_worker=", kSlowVirtualWorker);
-  // Without shared memory, so that links can be simulated.
+  // Without shared memory: as on separate hosts.
   const Texts settings = {"comm.shared_memory=false", slow};
   const Json explained = Explain("slow", settings + Texts{"straggler.slowdown=5"});
   ExpectChainsAreWhole(explained);
@@ -172,7 +173,9 @@ TEST_F(ExplainTest, BlamesTheLink) {
 
 TEST_F(ExplainTest, ShowsOneStepAndSaysWhatItHasNot) {
   ASSERT_NO_FATAL_FAILURE(Train("untraced"));
-  ExpectErrorLine(Run({"explain", Path("untraced")}), {"trace.json", "--trace"});
+  const std::string command =
+      absl::StrCat(Path("untraced"), "/config.textproto --set train.steps=40 --trace");
+  ExpectErrorLine(Run({"explain", Path("untraced")}), {"trace.json", "tug train " + command});
   ASSERT_NO_FATAL_FAILURE(Train("traced", {}, {"--trace-steps", "4..14"}));
   const Process& step = Run({"explain", Path("traced"), "--step", "7"});
   ASSERT_EQ(step.exit_code(), 0) << step.err();
@@ -181,7 +184,30 @@ TEST_F(ExplainTest, ShowsOneStepAndSaysWhatItHasNot) {
   ExpectErrorLine(Run({"explain", Path("traced"), "--step", "15"}), {"step 15", "steps 4 to 14"});
   const Process& all = Run({"explain", Path("traced")});
   ASSERT_EQ(all.exit_code(), 0) << all.err();
-  EXPECT_THAT(all.out(), HasSubstr("comm.shared_memory")) << "why nothing is predicted";
+  EXPECT_THAT(all.out(), HasSubstr("with an exchange through memory at "));
+  EXPECT_THAT(all.out(), HasSubstr("| computation twice as fast "));
+}
+
+// The first line names a command that records a run with predictions.
+TEST_F(ExplainTest, NamesTheCommandThatRecordsWhatItPredictsFrom) {
+  const Texts settings = {"sync.policy=SSP", "comm.impair.delay_ms=1"};
+  Process& train = StartTraining("stale", settings, {"--trace-steps", "4..14"});
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  const Process& refused = Run({"explain", Path("stale")});
+  ASSERT_EQ(refused.exit_code(), 0) << refused.err();
+  const std::string line = refused.out().substr(0, refused.out().find('\n'));
+  EXPECT_TRUE(absl::StartsWith(line, "no what-if: ")) << line;
+  const size_t command = line.find("tug train ");
+  ASSERT_NE(command, line.npos) << line;
+  const std::string rest = line.substr(command + 4);  // without "tug "
+  Process& record =
+      StartProgram("/bin/bash", {"-c", absl::StrCat(std::filesystem::absolute(kTug).string(), " ",
+                                                    rest, " --run-dir ", Path("fresh"))});
+  ASSERT_TRUE(record.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(record.exit_code(), 0) << record.err();
+  const Process& explained = Run({"explain", Path("fresh")});
+  EXPECT_TRUE(absl::StartsWith(explained.out(), "critical path of 20 steps")) << explained.out();
+  EXPECT_THAT(explained.out(), HasSubstr("what if: simulated from this trace"));
 }
 
 }  // namespace

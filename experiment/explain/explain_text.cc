@@ -133,8 +133,9 @@ OrderedJson ChainJson(const StepPath& path) {
 
 std::string WhatIfText(const WhatIfReport& report) {
   std::string text = absl::StrFormat(
-      "what if: simulated from this trace, with links of %.1f MB/s. A step of the job as it ran: "
+      "what if: simulated from this trace, with %s %.1f MB/s. A step of the job as it ran: "
       "%.1f ms simulated, %.1f ms measured: %+.1f%%; the predictions below may be off by as much\n",
+      report.in_memory ? "an exchange through memory at" : "links of",
       report.link_bytes_per_second * 1e-6, report.simulated_seconds * 1e3,
       report.measured_seconds * 1e3, 100 * report.base_error());
   Table table = {{"change", "speed-up", "step, ms", "settings"}};

@@ -45,7 +45,7 @@ TEST(PathFile, SaysWhatATraceLacks) {
   EXPECT_THAT(error(R"({"critical_path":[{"step":1,"begin_us":0,"parts":[
           {"what":"magic","who":"x","block":"","begin_us":0,"us":1}]}]})"),
               HasSubstr("magic"));
-  EXPECT_THAT(ReadTraceJson("/nowhere/trace.json").status().message(), HasSubstr("--trace"));
+  EXPECT_THAT(ReadTraceJson("/nowhere/trace.json").status().message(), HasSubstr("does not exist"));
 }
 
 TEST(ExplainText, SaysWhatTheTimeWentTo) {
@@ -70,17 +70,18 @@ TEST(ExplainText, HasTheSameForPrograms) {
 }
 
 TEST(ExplainText, HasTheErrorOfTheBaseAboveWhatIf) {
-  const WhatIfReport report{
-      .measured_seconds = 0.1,
-      .simulated_seconds = 0.104,
-      .link_bytes_per_second = 12e6,
-      .notes = {"n"},
-      .predictions = {{"2 more servers", {"cluster.servers=4"}, 1, 0.08, 1.3}}};
+  WhatIfReport report{.measured_seconds = 0.1,
+                      .simulated_seconds = 0.104,
+                      .link_bytes_per_second = 12e6,
+                      .notes = {"n"},
+                      .predictions = {{"2 more servers", {"cluster.servers=4"}, {}, 0.08, 1.3}}};
   const std::string text = WhatIfText(report);
   EXPECT_THAT(text, HasSubstr("links of 12.0 MB/s"));
   EXPECT_THAT(text, HasSubstr("104.0 ms simulated, 100.0 ms measured: +4.0%"));
   EXPECT_THAT(text, HasSubstr("1.30x"));
   EXPECT_THAT(text, HasSubstr("note: n\n"));
+  report.in_memory = true;
+  EXPECT_THAT(WhatIfText(report), HasSubstr("with an exchange through memory at 12.0 MB/s"));
 }
 
 }  // namespace

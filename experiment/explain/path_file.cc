@@ -46,8 +46,7 @@ absl::StatusOr<StepPath> PathOf(const Json& step) {
 absl::StatusOr<Json> ReadTraceJson(const std::string& trace_path) {
   const absl::StatusOr<std::string> text = ReadWholeFile(trace_path, kTraceLimitBytes);
   if (absl::IsNotFound(text.status())) {
-    return absl::NotFoundError(absl::StrCat(
-        trace_path, " does not exist: run the job with --trace (tug train JOB --trace)"));
+    return absl::NotFoundError(absl::StrCat(trace_path, " does not exist"));
   }
   RETURN_IF_ERROR(text.status());
   Json trace = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
@@ -58,10 +57,10 @@ absl::StatusOr<Json> ReadTraceJson(const std::string& trace_path) {
 absl::StatusOr<std::vector<StepPath>> PathsIn(const Json& trace, const std::string& trace_path) {
   const auto found = trace.find("critical_path");
   if (found == trace.end() || found->empty()) {
-    return absl::InvalidArgumentError(
+    return absl::NotFoundError(
         absl::StrCat(trace_path,
                      " has no critical path: no worker recorded a complete step, or an older "
-                     "version wrote the trace. Trace again: tug train JOB --trace"));
+                     "version wrote the trace"));
   }
   std::vector<StepPath> paths;
   try {

@@ -11,12 +11,12 @@
 
 namespace tug {
 
-// Reads a trace.json (coordinator/trace/trace_file.h). Errors: NOT_FOUND (no file; names the option
-// that makes one), INVALID_ARGUMENT (not a trace).
+// Reads a trace.json (coordinator/trace/trace_file.h). Errors: NOT_FOUND (no file),
+// INVALID_ARGUMENT (not a trace).
 absl::StatusOr<nlohmann::json> ReadTraceJson(const std::string& trace_path);
 
-// Critical paths in a trace; times in ns since its first event. Errors: INVALID_ARGUMENT: none, or
-// an incomplete one. `trace_path`: for messages.
+// Critical paths in a trace; times in ns since its first event. Errors: NOT_FOUND (none),
+// INVALID_ARGUMENT (an incomplete one). `trace_path`: for messages.
 absl::StatusOr<std::vector<StepPath>> PathsIn(const nlohmann::json& trace,
                                               const std::string& trace_path);
 

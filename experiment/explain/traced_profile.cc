@@ -5,19 +5,18 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
-#include <tuple>
-#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_join.h"
+#include "base/files/shell_word.h"
 #include "base/median.h"
 #include "base/status_macros.h"
-#include "config/placement_mode.h"
+#include "experiment/explain/not_modelled.h"
+#include "experiment/explain/record_command.h"
+#include "experiment/explain/traced_spans.h"
+#include "experiment/measures/link_plan.h"
 #include "nlohmann/json.hpp"
-#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -29,172 +28,8 @@ constexpr double kSlow = 1.15;  // times the others' compute time: a straggler
 // burst that an idle link lets through at once would dominate (deploy/testbed, burst).
 constexpr double kPauseSeconds = 2e-3;
 constexpr double kTellingBytes = 256 << 10;
+constexpr double kOwnLinkBitsPerSecond = 1e9;  // of hosts of their own
 constexpr double kPercentile = 0.9;
-
-// A message in flight.
-struct Transfer {
-  double begin = 0;  // seconds
-  double end = 0;
-  double bytes = 0;
-};
-
-// One direction of a host's link.
-struct LinkEnd {
-  uint32_t node = 0;
-  bool out = false;
-  friend auto operator<=>(const LinkEnd&, const LinkEnd&) = default;
-};
-
-// Key of a pass over a block: virtual worker, block, whether backward.
-using Pass = std::tuple<uint32_t, std::string, bool>;
-
-struct Spans {
-  std::map<Pass, std::map<uint64_t, double>> passes;  // seconds
-  // Bytes by block, then by worker and step.
-  std::map<std::string, std::map<std::pair<uint32_t, uint64_t>, double>> pulled;
-  std::map<LinkEnd, std::vector<Transfer>> transfers;
-  double lane_seconds = 0;    // sums, updates and decoding, of all lanes
-  double encode_seconds = 0;  // of all workers
-  double decode_seconds = 0;
-  std::set<uint64_t> clocks;  // with sums
-  std::set<uint32_t> devices;
-  std::map<uint32_t, std::string> hosts;  // by node
-  std::map<uint32_t, bool> is_server;
-};
-
-// Whether only the embedding rows that a step touches are sent.
-bool SendsRows(const JobConfig& config) {
-  const ModelConfig& model = config.model();
-  const bool tied = model.family() != ModelConfig::ENCODER && model.tied_head();
-  return config.compute() != JobConfig::REPLAY && !tied && config.comm().sparse_embeddings();
-}
-
-// Feature of the job that the simulator does not model, in words; empty: none. Those that
-// simulate/schedule/replay_traffic.cc refuses, which needs a profile first, come first.
-std::string NotModelled(const JobConfig& config) {
-  const ImpairConfig& impair = config.comm().impair();
-  if (config.sync().policy() != SyncConfig::BSP) return "sync.policy other than BSP";
-  if (AllReduces(config)) return "exchange ALL_REDUCE";
-  if (config.placement().kind() != PlacementConfig::SERVERS)
-    return "placement.kind other than SERVERS";
-  if (config.sync().replicas() > 1) return "sync.replicas";
-  if (config.sync().local_steps() > 1) return "sync.local_steps";
-  if (impair.delay_ms() > 0 || impair.jitter_ms() > 0 || impair.loss() > 0 ||
-      impair.rate_mbit() > 0) {
-    return "comm.impair (give hosts links instead: deploy/testbed)";
-  }
-  if (config.comm().push_codec().has_auto_() ||
-      config.comm().pull_format() == CommConfig::PULL_AUTO) {
-    return "codecs chosen at run time (auto)";
-  }
-  if (config.comm().scheduler() == CommConfig::AUTO) return "comm.scheduler AUTO";
-  if (SendsRows(config)) return "comm.sparse_embeddings (set it to false)";
-  return "";
-}
-
-class Reader {
- public:
-  explicit Reader(const Json& trace) : trace_(trace) {}
-
-  Spans Read() {
-    for (const Json& event : trace_.at("traceEvents")) {
-      if (event.at("ph") == "M") Name(event);
-    }
-    for (const Json& event : trace_.at("traceEvents")) {
-      if (event.at("ph") == "X") Span(event);
-    }
-    for (const auto& [key, sum] : sums_) {
-      const auto sent = sent_.find(key);
-      if (sent == sent_.end()) continue;
-      Carried(std::get<0>(key), sum.first, {sent->second, sum.second.end, sum.second.bytes});
-    }
-    return std::move(spans_);
-  }
-
- private:
-  // "worker-2 (host, pid 123)"
-  void Name(const Json& event) {
-    const auto pid = event.at("pid").get<uint32_t>();
-    if (event.at("name") == "thread_name" && event.at("args").at("name") == "device") {
-      spans_.devices.insert(pid);
-    }
-    if (event.at("name") == "thread_name" && event.at("args").at("name") == "compute") {
-      compute_track_[pid] = event.at("tid").get<uint32_t>();
-    }
-    if (event.at("name") != "process_name") return;
-    const auto name = event.at("args").at("name").get<std::string>();
-    const size_t open = name.find('('), comma = name.find(", pid");
-    if (open == std::string::npos || comma == std::string::npos) return;
-    const std::string process(absl::StripTrailingAsciiWhitespace(name.substr(0, open)));
-    pids_[process] = pid;
-    spans_.is_server[pid] = ProcessIndexOf(kServerRole, process).has_value();
-    spans_.hosts[pid] = name.substr(open + 1, comma - open - 1);
-  }
-
-  void Span(const Json& event) {
-    const auto kind = event.at("cat").get<std::string>();
-    const auto pid = event.at("pid").get<uint32_t>();
-    const double seconds = event.at("dur").get<double>() * 1e-6;
-    const double begin = event.at("ts").get<double>() * 1e-6;
-    const Json& args = event.at("args");
-    const auto step = args.at("step").get<uint64_t>();
-    if (kind == "forward" || kind == "backward") {
-      const bool queued =
-          spans_.devices.contains(pid) && compute_track_[pid] == event.at("tid").get<uint32_t>();
-      if (queued) return;
-      const auto name = event.at("name").get<std::string>();
-      const Pass pass(args.at("virtual_worker").get<uint32_t>(),
-                      std::string(absl::StripPrefix(name, kind + " ")), kind == "backward");
-      spans_.passes[pass][step] += seconds;
-    } else if (kind == "pull") {
-      const double bytes = args.value("bytes", 0.0);
-      const auto name = event.at("name").get<std::string>();
-      spans_.pulled[std::string(absl::StripPrefix(name, "pull "))][{pid, step}] += bytes;
-      Carried(PidOf(args.at("server")), pid, {begin, begin + seconds, bytes});
-    } else if (kind == "push") {
-      sent_[KeyOf(event, pid)] = begin;
-    } else if (kind == "sum") {
-      spans_.clocks.insert(step);
-      spans_.lane_seconds += seconds;
-      sums_[KeyOf(event, PidOf(args.at("worker")))] = {
-          pid, {.end = begin, .bytes = args.value("bytes", 0.0)}};
-    } else if (kind == "optimizer") {
-      spans_.lane_seconds += seconds;
-    } else if (kind == "encode") {
-      spans_.encode_seconds += seconds;
-    } else if (kind == "decode") {
-      (spans_.is_server[pid] ? spans_.lane_seconds : spans_.decode_seconds) += seconds;
-    }
-  }
-
-  // Worker, name of the block, first segment, step, virtual worker.
-  using Key = std::tuple<uint32_t, std::string, uint64_t, uint64_t, uint64_t>;
-  static Key KeyOf(const Json& event, uint32_t worker) {
-    const auto name = event.at("name").get<std::string>();
-    const Json& args = event.at("args");
-    return {worker, name.substr(name.find(' ')), args.value("first_segment", uint64_t{0}),
-            args.at("step").get<uint64_t>(), args.at("virtual_worker").get<uint64_t>()};
-  }
-
-  void Carried(uint32_t from, uint32_t to, const Transfer& transfer) {
-    if (transfer.end < transfer.begin) return;  // clocks of two nodes agree only approximately
-    spans_.transfers[{from, true}].push_back(transfer);
-    spans_.transfers[{to, false}].push_back(transfer);
-  }
-
-  // 0, which no node has, for a node that the trace lacks.
-  uint32_t PidOf(const Json& process) const {
-    const auto found = pids_.find(process.get<std::string>());
-    return found == pids_.end() ? 0 : found->second;
-  }
-
-  const Json& trace_;
-  Spans spans_;
-  std::map<std::string, uint32_t> pids_;  // by name
-  std::map<uint32_t, uint32_t> compute_track_;
-  std::map<Key, double> sent_;                         // pushes
-  std::map<Key, std::pair<uint32_t, Transfer>> sums_;  // server; end and bytes of the transfer
-};
 
 double MedianOver(const std::map<uint64_t, double>& by_step) {
   std::vector<double> values;
@@ -203,7 +38,7 @@ double MedianOver(const std::map<uint64_t, double>& by_step) {
 }
 
 // Compute time of a step, by virtual worker.
-std::map<uint32_t, double> ComputeSeconds(const Spans& spans) {
+std::map<uint32_t, double> ComputeSeconds(const TracedSpans& spans) {
   std::map<uint32_t, double> seconds;
   for (const auto& [pass, by_step] : spans.passes) {
     seconds[std::get<0>(pass)] += MedianOver(by_step);
@@ -231,7 +66,7 @@ std::optional<Slow> SlowOne(const std::map<uint32_t, double>& seconds) {
 }
 
 // Median time of a pass over all virtual workers except the slow one.
-double PassMs(const Spans& spans, const std::string& block, bool backward,
+double PassMs(const TracedSpans& spans, const std::string& block, bool backward,
               const std::optional<Slow>& slow) {
   std::vector<double> times;
   for (const auto& [pass, by_step] : spans.passes) {
@@ -243,23 +78,13 @@ double PassMs(const Spans& spans, const std::string& block, bool backward,
   return Median(times) * 1e3;
 }
 
-absl::StatusOr<uint64_t> ParametersOf(const Spans& spans, const std::string& block,
-                                      CommConfig::Format format) {
+// Bytes of a block in one pull; 0: none in the trace.
+double PulledBytes(const TracedSpans& spans, const std::string& block) {
   const auto found = spans.pulled.find(block);
-  if (found == spans.pulled.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the trace has no pull of block ", block, ": trace more steps"));
-  }
-  if (format != CommConfig::FP32 && format != CommConfig::BF16) {
-    return absl::UnimplementedError(
-        "no what-if: block sizes can be derived only from pulls in FP32 or BF16 "
-        "(comm.pull_format)");
-  }
-  std::vector<double> bytes;
-  for (const auto& [key, sum] : found->second) bytes.push_back(sum);
-  // A step at the edge of the trace may be incomplete.
-  const double whole = *std::max_element(bytes.begin(), bytes.end());
-  return static_cast<uint64_t>(whole / (format == CommConfig::BF16 ? 2 : 4));
+  if (found == spans.pulled.end()) return 0;
+  double most = 0;  // a step at the edge of the trace may be incomplete
+  for (const auto& [key, bytes] : found->second) most = std::max(most, bytes);
+  return most;
 }
 
 // Periods of transfers without a pause.
@@ -278,10 +103,10 @@ std::vector<Transfer> BusyTimes(std::vector<Transfer> transfers) {
   return busy;
 }
 
-// Rate at or below which kPercentile of the bytes were sent; 0: too few bytes.
-double RateOf(std::vector<Transfer> busy) {
-  std::erase_if(busy, [](const Transfer& time) {
-    return time.bytes < kTellingBytes || time.end <= time.begin;
+// Rate at or below which kPercentile of the bytes were sent; 0: no period has `telling_bytes`.
+double RateOf(std::vector<Transfer> busy, double telling_bytes) {
+  std::erase_if(busy, [&](const Transfer& time) {
+    return time.bytes < telling_bytes || time.end <= time.begin;
   });
   const auto rate = [](const Transfer& time) { return time.bytes / (time.end - time.begin); };
   std::sort(busy.begin(), busy.end(),
@@ -295,32 +120,26 @@ double RateOf(std::vector<Transfer> busy) {
   return 0;
 }
 
-double BusiestRate(const Spans& spans) {
+double BusiestRate(const TracedSpans& spans, double telling_bytes) {
   double most = 0;
   for (const auto& [end, transfers] : spans.transfers) {
-    most = std::max(most, RateOf(BusyTimes(transfers)));
+    most = std::max(most, RateOf(BusyTimes(transfers), telling_bytes));
   }
   return most;
 }
 
-absl::Status CheckHosts(const Spans& spans, const JobConfig& config,
-                        std::vector<std::string>& notes) {
-  std::map<std::string, std::pair<bool, bool>> kinds;  // worker, server
+// Kinds of nodes on a host.
+struct HostRoles {
+  bool worker = false;
+  bool server = false;
+};
+
+std::map<std::string, HostRoles> RolesByHost(const TracedSpans& spans) {
+  std::map<std::string, HostRoles> roles;
   for (const auto& [node, host] : spans.hosts) {
-    (spans.is_server.at(node) ? kinds[host].second : kinds[host].first) = true;
+    (spans.is_server.at(node) ? roles[host].server : roles[host].worker) = true;
   }
-  const bool beside = std::any_of(kinds.begin(), kinds.end(), [](const auto& entry) {
-    return entry.second.first && entry.second.second;
-  });
-  if (beside && config.comm().shared_memory()) {
-    return absl::UnimplementedError(
-        "no what-if: workers and servers on one host exchange through shared memory, but the "
-        "simulator models only links; trace with comm.shared_memory=false");
-  }
-  if (kinds.size() < spans.hosts.size()) {
-    notes.push_back("nodes that share a host are simulated on separate hosts");
-  }
-  return absl::OkStatus();
+  return roles;
 }
 
 void NoteWhatIsMissing(const Json& trace, std::vector<std::string>& notes) {
@@ -337,97 +156,171 @@ void NoteWhatIsMissing(const Json& trace, std::vector<std::string>& notes) {
 
 double RateFor(double bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
-// Profile with the blocks of the trace. Parameters come from the profile of a replay (`ran`), else
-// from pulls.
-absl::StatusOr<ReplayProfile> BlocksOf(const Json& trace, const Spans& spans,
-                                       const JobConfig& config, const std::optional<Slow>& slow) {
-  const ReplayProfile& ran = config.replay().resolved_profile();
-  ReplayProfile profile = ran;
-  profile.clear_blocks();
-  if (profile.name().empty()) profile.set_name(config.name());
-  if (profile.batch() == 0) profile.set_batch(1);
-  for (const std::string& name :
-       trace.at("otherData").at("blocks").get<std::vector<std::string>>()) {
-    ReplayBlock& block = *profile.add_blocks();
-    block.set_name(name);
-    const auto known = std::find_if(ran.blocks().begin(), ran.blocks().end(),
-                                    [&](const ReplayBlock& b) { return b.name() == name; });
-    if (known != ran.blocks().end()) {
-      block.set_parameters(known->parameters());
-    } else {
-      ASSIGN_OR_RETURN(const uint64_t parameters,
-                       ParametersOf(spans, name, config.comm().pull_format()));
-      block.set_parameters(parameters);
-    }
-    const double forward = PassMs(spans, name, false, slow);
-    const double backward = PassMs(spans, name, true, slow);
-    if (!std::isfinite(forward) || !std::isfinite(backward)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no what-if: the trace lacks the forward or the backward pass of block ",
-                       name, ": trace more steps"));
-    }
-    block.set_forward_ms(forward);
-    block.set_backward_ms(backward);
-  }
-  return profile;
-}
+// What a trace says about a run, and the errors if it says too little.
+class Estimate {
+ public:
+  Estimate(const Json& trace, const TracedRun& run)
+      : trace_(trace), run_(run), spans_(ReadSpans(trace)), hosts_(RolesByHost(spans_)) {}
 
-absl::StatusOr<SimulatedHosts> HostsOf(const Spans& spans, const ReplayProfile& profile,
-                                       const ClusterConfig& cluster, double link_bytes_per_second) {
-  double model_bytes = 0;
-  for (const ReplayBlock& block : profile.blocks()) {
-    model_bytes += static_cast<double>(block.parameters()) * sizeof(float);
+  absl::StatusOr<TracedProfile> Profile() const {
+    RETURN_IF_ERROR(CheckModelled());
+    TracedProfile traced{.job = run_.config};
+    traced.is_replay = run_.config.compute() == JobConfig::REPLAY;
+    traced.in_memory = SharesMemory() && hosts_.size() == 1;
+    NoteWhatIsMissing(trace_, traced.notes);
+    const std::optional<Slow> slow = SlowOne(ComputeSeconds(spans_));
+    ASSIGN_OR_RETURN(const ReplayProfile profile, Blocks(slow));
+    ASSIGN_OR_RETURN(traced.hosts, Hosts(profile, traced.in_memory));
+    if (traced.in_memory) {
+      const double known = run_.link_bytes_per_second;
+      traced.own_link_bytes_per_second =
+          known > 0 ? known : PayloadBytesPerSecond(kOwnLinkBitsPerSecond);
+      traced.notes.push_back(absl::StrFormat(
+          "all nodes ran on one host: processes that a change adds, or moves to hosts of their "
+          "own, "
+          "are simulated with cores of their own; links between such hosts carry %.1f MB/s (--link "
+          "RATE)",
+          traced.own_link_bytes_per_second * 1e-6));
+    } else if (hosts_.size() < spans_.hosts.size()) {
+      traced.notes.push_back("nodes that share a host are simulated on separate hosts");
+    }
+    SetReplay(profile, slow, traced);
+    RETURN_IF_ERROR(CheckCost(traced));
+    return traced;
   }
-  const auto clocks = static_cast<double>(spans.clocks.size());
-  const double pushed = model_bytes * clocks * cluster.virtual_workers();
-  const double pulled = model_bytes * clocks * cluster.workers();
-  const double link = link_bytes_per_second > 0 ? link_bytes_per_second : BusiestRate(spans);
-  if (link <= 0) {
+
+ private:
+  // Whether a worker and a server exchange through the memory of their host.
+  bool SharesMemory() const {
+    return run_.config.comm().shared_memory() &&
+           std::any_of(hosts_.begin(), hosts_.end(), [](const auto& entry) {
+             return entry.second.worker && entry.second.server;
+           });
+  }
+
+  std::string Command(const std::vector<std::string>& sets) const {
+    return RecordCommand(run_.folder, run_.config, hosts_.size(), sets);
+  }
+
+  absl::Status CheckModelled() const {
+    std::vector<std::string> features, sets;
+    for (const NotModelled& setting : NotModelledIn(run_.config)) {
+      features.emplace_back(setting.feature);
+      sets.emplace_back(setting.without);
+    }
+    if (SharesMemory() && hosts_.size() > 1) {
+      features.emplace_back("an exchange partly through memory, partly over links");
+      sets.emplace_back("comm.shared_memory=false");
+    }
+    if (features.empty()) return absl::OkStatus();
     return absl::UnimplementedError(
-        "no what-if: transfers in the trace are too small to estimate the rate of a link; pass "
-        "--link RATE");
+        absl::StrCat("no what-if: the simulator does not model ", absl::StrJoin(features, ", "),
+                     "; this command records a run without: ", Command(sets)));
   }
-  SimulatedHosts hosts = TestbedHosts(link);
-  hosts.server_bytes_per_second = RateFor(pushed, spans.lane_seconds);
-  hosts.encode_bytes_per_second = RateFor(pushed, spans.encode_seconds);
-  hosts.decode_bytes_per_second = RateFor(pulled, spans.decode_seconds);
-  return hosts;
-}
 
-absl::StatusOr<TracedProfile> ProfileOf(const Json& trace, const JobConfig& config,
-                                        double link_bytes_per_second) {
-  const Spans spans = Reader(trace).Read();
-  TracedProfile traced{.job = config};
-  RETURN_IF_ERROR(CheckHosts(spans, config, traced.notes));
-  NoteWhatIsMissing(trace, traced.notes);
-  const std::optional<Slow> slow = SlowOne(ComputeSeconds(spans));
-  ASSIGN_OR_RETURN(const ReplayProfile profile, BlocksOf(trace, spans, config, slow));
-  ASSIGN_OR_RETURN(traced.hosts, HostsOf(spans, profile, config.cluster(), link_bytes_per_second));
-  traced.job.set_compute(JobConfig::REPLAY);
-  *traced.job.mutable_replay()->mutable_resolved_profile() = profile;
-  StragglerConfig& straggler = *traced.job.mutable_straggler();
-  straggler.Clear();
-  straggler.set_slowdown(1);
-  if (slow.has_value()) {
+  absl::Status Incomplete(const std::string& lack) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no what-if: the trace has no ", lack, "; this command records another: ", Command({})));
+  }
+
+  absl::Status CheckCost(const TracedProfile& traced) const {
+    ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(traced.job, traced.hosts));
+    if (chunks <= kMaxWhatIfChunks) return absl::OkStatus();
+    const CommConfig& comm = run_.config.comm();
+    const uint64_t partition = 4 * comm.partition_bytes();
+    return absl::UnimplementedError(absl::StrFormat(
+        "no what-if: %.1g chunks of messages take too long to simulate (limit %.1g); this command "
+        "records a run with larger partitions: %s",
+        chunks, kMaxWhatIfChunks,
+        Command({absl::StrCat("comm.partition_bytes=", partition),
+                 absl::StrCat("comm.credit_bytes=", std::max(comm.credit_bytes(), partition))})));
+  }
+
+  // Parameters come from the profile of a replay, else from pulls.
+  absl::StatusOr<ReplayProfile> Blocks(const std::optional<Slow>& slow) const {
+    const ReplayProfile& ran = run_.config.replay().resolved_profile();
+    const int pulled = run_.config.comm().pull_format() == CommConfig::BF16 ? 2 : 4;
+    ReplayProfile profile = ran;
+    profile.clear_blocks();
+    if (profile.name().empty()) profile.set_name(run_.config.name());
+    if (profile.batch() == 0) profile.set_batch(1);
+    for (const std::string& name :
+         trace_.at("otherData").at("blocks").get<std::vector<std::string>>()) {
+      ReplayBlock& block = *profile.add_blocks();
+      block.set_name(name);
+      const auto known = std::find_if(ran.blocks().begin(), ran.blocks().end(),
+                                      [&](const ReplayBlock& b) { return b.name() == name; });
+      block.set_parameters(known != ran.blocks().end()
+                               ? known->parameters()
+                               : static_cast<uint64_t>(PulledBytes(spans_, name) / pulled));
+      if (block.parameters() == 0) return Incomplete(absl::StrCat("pull of block ", name));
+      block.set_forward_ms(PassMs(spans_, name, false, slow));
+      block.set_backward_ms(PassMs(spans_, name, true, slow));
+      if (!std::isfinite(block.forward_ms()) || !std::isfinite(block.backward_ms())) {
+        return Incomplete(absl::StrCat("forward or backward pass of block ", name));
+      }
+    }
+    return profile;
+  }
+
+  absl::StatusOr<SimulatedHosts> Hosts(const ReplayProfile& profile, bool in_memory) const {
+    const bool known = run_.link_bytes_per_second > 0 && !in_memory;
+    const double link =
+        known ? run_.link_bytes_per_second : BusiestRate(spans_, in_memory ? 1 : kTellingBytes);
+    if (link <= 0 && in_memory) return Incomplete("push or pull");
+    if (link <= 0) {
+      return absl::UnimplementedError(absl::StrCat(
+          "no what-if: transfers in the trace are too small to estimate the rate of a link; this "
+          "command states it: tug explain ",
+          ShellWord(run_.folder), " --link 1gbit"));
+    }
+    SimulatedHosts hosts = TestbedHosts(link);
+    if (in_memory) hosts.unevenness = 1;  // no streams share a link
+    SetRates(profile, hosts);
+    return hosts;
+  }
+
+  void SetRates(const ReplayProfile& profile, SimulatedHosts& hosts) const {
+    double model_bytes = 0;
+    for (const ReplayBlock& block : profile.blocks()) {
+      model_bytes += static_cast<double>(block.parameters()) * sizeof(float);
+    }
+    const ClusterConfig& cluster = run_.config.cluster();
+    const auto clocks = static_cast<double>(spans_.clocks.size());
+    const double pushed = model_bytes * clocks * cluster.virtual_workers();
+    const double pulled = model_bytes * clocks * cluster.workers();
+    hosts.server_bytes_per_second = RateFor(pushed, spans_.lane_seconds);
+    hosts.encode_bytes_per_second = RateFor(pushed, spans_.encode_seconds);
+    hosts.decode_bytes_per_second = RateFor(pulled, spans_.decode_seconds);
+  }
+
+  static void SetReplay(const ReplayProfile& profile, const std::optional<Slow>& slow,
+                        TracedProfile& traced) {
+    traced.job.set_compute(JobConfig::REPLAY);
+    *traced.job.mutable_replay()->mutable_resolved_profile() = profile;
+    StragglerConfig& straggler = *traced.job.mutable_straggler();
+    straggler.Clear();
+    straggler.set_slowdown(1);
+    if (!slow.has_value()) return;
     traced.slowdown = slow->slowdown;
     straggler.set_virtual_worker(slow->virtual_worker);
     straggler.set_slowdown(slow->slowdown);
   }
-  return traced;
-}
+
+  const Json& trace_;
+  const TracedRun& run_;
+  const TracedSpans spans_;
+  const std::map<std::string, HostRoles> hosts_;
+};
 
 }  // namespace
 
-absl::StatusOr<TracedProfile> ProfileOfTrace(const Json& trace, const JobConfig& config,
-                                             double link_bytes_per_second) {
-  if (const std::string what = NotModelled(config); !what.empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat("no what-if: the simulator does not model ", what));
-  }
+absl::StatusOr<TracedProfile> ProfileOfTrace(const Json& trace, const TracedRun& run) {
   try {
-    return ProfileOf(trace, config, link_bytes_per_second);
+    return Estimate(trace, run).Profile();
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("not a trace of tug: ", error.what()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no what-if: not a trace of this version of tug: ", error.what()));
   }
 }
 

@@ -14,6 +14,7 @@
 namespace tug {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -30,6 +31,10 @@ JobConfig Config(const std::vector<std::string>& more = {}) {
       "test", more);
   EXPECT_TRUE(job.ok()) << job.status();
   return *job;
+}
+
+TracedRun RunOf(const std::vector<std::string>& more = {}, double link = 0) {
+  return {.folder = "runs/a", .config = Config(more), .link_bytes_per_second = link};
 }
 
 struct Span {
@@ -91,7 +96,7 @@ Json Trace(double slowdown, const std::string& host = "host-") {
 }
 
 TEST(ProfileOfTrace, IsWhatWasPlanted) {
-  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(1), Config(), 0);
+  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(1), RunOf());
   ASSERT_TRUE(traced.ok()) << traced.status();
   const ReplayProfile& profile = traced->job.replay().resolved_profile();
   ASSERT_EQ(profile.blocks_size(), 2);
@@ -112,14 +117,14 @@ TEST(ProfileOfTrace, SaysThatSpansAreMissing) {
     Json trace = Trace(1);
     trace["otherData"][field] =
         std::string(field) == "nodes_missing" ? Json::array({"worker-1 (host-3, pid 7)"}) : Json(1);
-    const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(trace, Config(), 0);
+    const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(trace, RunOf());
     ASSERT_TRUE(traced.ok()) << traced.status();
     EXPECT_THAT(traced->notes, ElementsAre(HasSubstr("spans are missing"))) << field;
   }
 }
 
 TEST(ProfileOfTrace, KnowsTheStraggler) {
-  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(2.5), Config(), 5e6);
+  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(2.5), RunOf({}, 5e6));
   ASSERT_TRUE(traced.ok()) << traced.status();
   EXPECT_NEAR(traced->slowdown, 2.5, 1e-9);
   EXPECT_EQ(traced->job.straggler().virtual_worker(), 2u);
@@ -129,25 +134,68 @@ TEST(ProfileOfTrace, KnowsTheStraggler) {
   EXPECT_EQ(traced->hosts.link_bytes_per_second, 5e6) << "it was said";
 }
 
-TEST(ProfileOfTrace, RefusesWhatIsNotSimulated) {
-  const auto error = [](const Json& trace, const std::vector<std::string>& more) {
-    return std::string(ProfileOfTrace(trace, Config(more), 0).status().message());
-  };
-  EXPECT_THAT(error(Trace(1), {"sync.policy=ASP"}), HasSubstr("sync.policy"));
-  EXPECT_THAT(error(Trace(1), {"comm.impair.rate_mbit=100"}), HasSubstr("comm.impair"));
-  EXPECT_THAT(error(Trace(1), {"placement.kind=ZERO1", "cluster.servers=3"}),
-              HasSubstr("placement.kind"));
-  JobConfig rows = Config();
-  rows.set_compute(JobConfig::CPU);
-  rows.mutable_model()->set_tied_head(false);
-  rows.mutable_comm()->set_sparse_embeddings(true);
-  EXPECT_THAT(std::string(ProfileOfTrace(Trace(1), rows, 0).status().message()),
-              HasSubstr("comm.sparse_embeddings"));
-  EXPECT_THAT(error(Trace(1, "one"), {}), HasSubstr("comm.shared_memory"));
-  EXPECT_EQ(error(Trace(1, "one"), {"comm.shared_memory=false"}), "");
+std::string Error(const Json& trace, const std::vector<std::string>& more) {
+  return std::string(ProfileOfTrace(trace, RunOf(more)).status().message());
+}
+
+TEST(ProfileOfTrace, OneHostExchangesThroughItsMemory) {
+  const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(1, "one"), RunOf());
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  EXPECT_TRUE(traced->in_memory);
+  EXPECT_NEAR(traced->hosts.link_bytes_per_second, kLink, 0.05 * kLink);
+  EXPECT_EQ(traced->hosts.unevenness, 1);
+  EXPECT_NEAR(traced->own_link_bytes_per_second, 119.5e6, 1e5) << "1gbit";
+  EXPECT_THAT(traced->notes, ElementsAre(HasSubstr("links between such hosts carry 119.6 MB/s")));
+  EXPECT_EQ(ProfileOfTrace(Trace(1, "one"), RunOf({}, 5e6))->own_link_bytes_per_second, 5e6);
+  const absl::StatusOr<TracedProfile> sockets =
+      ProfileOfTrace(Trace(1, "one"), RunOf({"comm.shared_memory=false"}));
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  EXPECT_FALSE(sockets->in_memory);
+  EXPECT_GT(sockets->hosts.unevenness, 1);
+}
+
+TEST(ProfileOfTrace, RefusesWhatIsNotSimulatedWithTheCommandThatRecordsAnother) {
+  EXPECT_EQ(
+      Error(Trace(1, "one"), {"sync.policy=ASP", "comm.impair.rate_mbit=100"}),
+      "no what-if: the simulator does not model sync.policy other than BSP, comm.impair (give "
+      "hosts links instead: deploy/testbed); this command records a run without: tug train "
+      "runs/a/config.textproto --set sync.policy=BSP --set 'comm.impair={}' --set "
+      "train.steps=40 --trace");
+  EXPECT_THAT(Error(Trace(1), {"sync.replicas=2", "cluster.servers=2"}),
+              HasSubstr("tug launch runs/a/config.textproto --hosts HOSTS --set sync.replicas=1"));
   Json empty = Trace(1);
   empty["traceEvents"] = Json::array();
-  EXPECT_THAT(error(empty, {}), HasSubstr("block a"));
+  EXPECT_THAT(Error(empty, {}), AllOf(HasSubstr("block a; this command"), HasSubstr("--trace")));
+}
+
+// The server's host has a worker, too.
+TEST(ProfileOfTrace, RefusesAnExchangeOfBothKinds) {
+  Json trace = Trace(1);
+  trace["traceEvents"][1]["args"]["name"] = NameOf(2) + " (host-1, pid 7)";
+  EXPECT_THAT(Error(trace, {}), AllOf(HasSubstr("partly through memory"),
+                                      HasSubstr("--set comm.shared_memory=false")));
+  EXPECT_EQ(Error(trace, {"comm.shared_memory=false"}), "");
+}
+
+TEST(ProfileOfTrace, NeedsTheRateOfALinkThatIsNeverFull) {
+  Json trace = Trace(1);
+  for (Json& event : trace["traceEvents"]) {
+    if (event["args"].contains("bytes")) event["args"]["bytes"] = 10;
+  }
+  EXPECT_THAT(Error(trace, {}), HasSubstr("tug explain runs/a --link 1gbit"));
+}
+
+TEST(ProfileOfTrace, RefusesASimulationOfHours) {
+  JobConfig large = Config({"comm.segment_elements=1024", "comm.partition_bytes=4096"});
+  ReplayProfile& profile = *large.mutable_replay()->mutable_resolved_profile();
+  for (const char* name : {"a", "b"}) {
+    ReplayBlock& block = *profile.add_blocks();
+    block.set_name(name);
+    block.set_parameters(200'000'000);
+  }
+  const TracedRun run{.folder = "runs/a", .config = large};
+  EXPECT_THAT(std::string(ProfileOfTrace(Trace(1), run).status().message()),
+              AllOf(HasSubstr("take too long"), HasSubstr("--set comm.partition_bytes=16384")));
 }
 
 }  // namespace

@@ -27,11 +27,13 @@ std::string Int8Push() { return "comm.push_codec={int8{}}"; }
 // One row per change.
 struct WhatIfRow {
   const char* name;
-  // Arguments: the job, and the slowdown of its slowest virtual worker.
-  bool (*applies)(const JobConfig&, double);
+  bool (*applies)(const TracedProfile&);
   Sets (*sets)(const JobConfig&);
-  double link = 1;
+  WhatIfEffect effect;
 };
+
+bool Always(const TracedProfile&) { return true; }
+Sets Nothing(const JobConfig&) { return {}; }
 
 Sets Servers(const JobConfig& job, uint32_t more) {
   return {absl::StrCat("cluster.servers=", job.cluster().servers() + more)};
@@ -43,52 +45,99 @@ Sets Partitions(const JobConfig& job, double times) {
   if (job.comm().credit_bytes() < bytes) sets.push_back(absl::StrCat("comm.credit_bytes=", bytes));
   return sets;
 }
-bool SchedulesOtherwise(const JobConfig& job, CommConfig::Scheduler scheduler) {
-  return job.comm().scheduler() != scheduler;
+template <CommConfig::Scheduler kScheduler>
+bool SchedulesOtherwise(const TracedProfile& traced) {
+  return traced.job.comm().scheduler() != kScheduler;
+}
+
+// Workers are added by distributing the virtual workers over more of them, or, if there are too
+// few, by halving the samples of each.
+bool CanSpread(const TracedProfile& traced) {
+  const ClusterConfig& cluster = traced.job.cluster();
+  return cluster.virtual_workers() >= 2 * cluster.workers();
+}
+bool CanHalveSamples(const TracedProfile& traced) {
+  return !CanSpread(traced) && !traced.is_replay &&
+         traced.job.train().global_batch() % (2 * traced.job.cluster().virtual_workers()) == 0;
+}
+Sets TwiceTheWorkers(const JobConfig& job) {
+  return {absl::StrCat("cluster.workers=", 2 * job.cluster().workers())};
+}
+Sets TwiceTheVirtualWorkers(const JobConfig& job) {
+  const uint32_t virtual_workers = 2 * job.cluster().virtual_workers();
+  const uint64_t samples = job.train().global_batch() / virtual_workers;
+  Sets sets = {absl::StrCat("cluster.virtual_workers=", virtual_workers),
+               absl::StrCat("cluster.workers=", 2 * job.cluster().workers())};
+  if (samples % job.train().micro_batch() != 0) {
+    sets.push_back(absl::StrCat("train.micro_batch=", samples));
+  }
+  return sets;
 }
 
 const WhatIfRow kRows[] = {
-    {"1 more server", [](const JobConfig&, double) { return true; },
-     [](const JobConfig& job) { return Servers(job, 1); }},
-    {"2 more servers", [](const JobConfig&, double) { return true; },
-     [](const JobConfig& job) { return Servers(job, 2); }},
-    {"int8 push", [](const JobConfig& job, double) { return !Encodes(job); },
-     [](const JobConfig&) { return Sets{Int8Push()}; }},
-    {"int8 pull", [](const JobConfig& job, double) { return PullsFp32(job); },
-     [](const JobConfig&) { return Sets{"comm.pull_format=INT8"}; }},
+    {"1 more server", Always, [](const JobConfig& job) { return Servers(job, 1); }, {}},
+    {"2 more servers", Always, [](const JobConfig& job) { return Servers(job, 2); }, {}},
+    {"twice the workers", CanSpread, TwiceTheWorkers, {}},
+    {"twice the workers, each with half the samples",
+     CanHalveSamples,
+     TwiceTheVirtualWorkers,
+     {.compute = 2}},
+    {"computation twice as fast", Always, Nothing, {.compute = 2}},
+    {"the slowest worker as fast as the others",
+     [](const TracedProfile& traced) { return traced.slowdown > 1; },
+     [](const JobConfig&) { return Sets{"straggler.slowdown=1"}; },
+     {}},
+    {"int8 push",
+     [](const TracedProfile& traced) { return !Encodes(traced.job); },
+     [](const JobConfig&) { return Sets{Int8Push()}; },
+     {}},
+    {"int8 pull",
+     [](const TracedProfile& traced) { return PullsFp32(traced.job); },
+     [](const JobConfig&) { return Sets{"comm.pull_format=INT8"}; },
+     {}},
     {"int8 push and pull",
-     [](const JobConfig& job, double) { return !Encodes(job) && PullsFp32(job); },
+     [](const TracedProfile& traced) { return !Encodes(traced.job) && PullsFp32(traced.job); },
      [](const JobConfig&) {
        return Sets{Int8Push(), "comm.pull_format=INT8"};
-     }},
-    {"twice the link", [](const JobConfig&, double) { return true; },
-     [](const JobConfig&) { return Sets{}; }, 2},
-    {"the slowest worker as fast as the others",
-     [](const JobConfig&, double slowdown) { return slowdown > 1; },
-     [](const JobConfig&) { return Sets{"straggler.slowdown=1"}; }},
+     },
+     {}},
+    {"twice the link",
+     [](const TracedProfile& traced) { return !traced.in_memory; },
+     Nothing,
+     {.link = 2}},
+    {"each process on a host of its own",
+     [](const TracedProfile& traced) { return traced.in_memory; },
+     Nothing,
+     {.own_hosts = true}},
     {"scheduler FIFO",
-     [](const JobConfig& job, double) { return SchedulesOtherwise(job, CommConfig::FIFO); },
-     [](const JobConfig&) { return Sets{"comm.scheduler=FIFO"}; }},
+     SchedulesOtherwise<CommConfig::FIFO>,
+     [](const JobConfig&) { return Sets{"comm.scheduler=FIFO"}; },
+     {}},
     {"scheduler PRIORITY",
-     [](const JobConfig& job, double) { return SchedulesOtherwise(job, CommConfig::PRIORITY); },
-     [](const JobConfig&) { return Sets{"comm.scheduler=PRIORITY"}; }},
+     SchedulesOtherwise<CommConfig::PRIORITY>,
+     [](const JobConfig&) { return Sets{"comm.scheduler=PRIORITY"}; },
+     {}},
     {"scheduler BYTESCHEDULER",
-     [](const JobConfig& job, double) {
-       return SchedulesOtherwise(job, CommConfig::BYTESCHEDULER);
-     },
-     [](const JobConfig&) { return Sets{"comm.scheduler=BYTESCHEDULER"}; }},
-    {"partitions half as large", [](const JobConfig& job, double) { return CanHalve(job); },
-     [](const JobConfig& job) { return Partitions(job, 0.5); }},
+     SchedulesOtherwise<CommConfig::BYTESCHEDULER>,
+     [](const JobConfig&) { return Sets{"comm.scheduler=BYTESCHEDULER"}; },
+     {}},
+    {"partitions half as large",
+     [](const TracedProfile& traced) { return CanHalve(traced.job); },
+     [](const JobConfig& job) { return Partitions(job, 0.5); },
+     {}},
     {"partitions 4 times as large",
-     [](const JobConfig& job, double) {
-       return job.comm().partition_bytes() <= (uint64_t{64} << 20);
+     [](const TracedProfile& traced) {
+       return traced.job.comm().partition_bytes() <= (uint64_t{64} << 20);
      },
-     [](const JobConfig& job) { return Partitions(job, 4); }},
-    {"4 times the credit", [](const JobConfig&, double) { return true; },
+     [](const JobConfig& job) { return Partitions(job, 4); },
+     {}},
+    {"4 times the credit",
+     Always,
      [](const JobConfig& job) {
        return Sets{absl::StrCat("comm.credit_bytes=", 4 * job.comm().credit_bytes()),
                    absl::StrCat("comm.pull_credit_bytes=", 4 * job.comm().pull_credit_bytes())};
-     }},
+     },
+     {}},
 };
 
 // Measured on 16 MiB of FP32 elements.
@@ -102,10 +151,10 @@ double With(double bytes_per_second, double more) {
 
 }  // namespace
 
-std::vector<WhatIf> WhatIfsFor(const JobConfig& job, double slowdown) {
+std::vector<WhatIf> WhatIfsFor(const TracedProfile& traced) {
   std::vector<WhatIf> changes;
   for (const WhatIfRow& row : kRows) {
-    if (row.applies(job, slowdown)) changes.push_back({row.name, row.sets(job), row.link});
+    if (row.applies(traced)) changes.push_back({row.name, row.sets(traced.job), row.effect});
   }
   return changes;
 }
@@ -114,13 +163,24 @@ absl::StatusOr<JobConfig> Changed(const JobConfig& job, const WhatIf& change) {
   JobConfig changed = job;
   for (const std::string& set : change.sets) RETURN_IF_ERROR(ApplyOverride(changed, set));
   FillDefaults(changed);
+  ReplayProfile& profile = *changed.mutable_replay()->mutable_resolved_profile();
+  for (ReplayBlock& block : *profile.mutable_blocks()) {
+    block.set_forward_ms(block.forward_ms() / change.effect.compute);
+    block.set_backward_ms(block.backward_ms() / change.effect.compute);
+  }
   return changed;
 }
 
-SimulatedHosts HostsWith(const SimulatedHosts& hosts, const JobConfig& before,
-                         const JobConfig& after, const WhatIf& change) {
-  SimulatedHosts with = hosts;
-  with.link_bytes_per_second *= change.link;
+SimulatedHosts HostsWith(const TracedProfile& traced, const JobConfig& after,
+                         const WhatIf& change) {
+  const JobConfig& before = traced.job;
+  SimulatedHosts with = traced.hosts;
+  if (change.effect.own_hosts) {
+    const SimulatedHosts linked = TestbedHosts(traced.own_link_bytes_per_second);
+    with.link_bytes_per_second = linked.link_bytes_per_second;
+    with.unevenness = linked.unevenness;
+  }
+  with.link_bytes_per_second *= change.effect.link;
   if (!Encodes(before) && Encodes(after)) {
     with.encode_bytes_per_second = kInt8EncodeBytesPerSecond;
     with.server_bytes_per_second = With(with.server_bytes_per_second, kInt8DecodeBytesPerSecond);

@@ -4,34 +4,39 @@
 
 // Possible changes to a job that is too slow: one row each, to be simulated (what_if_prediction.h).
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/job.pb.h"
-#include "simulate/schedule/scheduling.h"
+#include "experiment/explain/traced_profile.h"
 
 namespace tug {
+
+// What a change does that no setting says.
+struct WhatIfEffect {
+  double link = 1;         // factor on the rate of every host's link
+  double compute = 1;      // factor on the speed of every pass
+  bool own_hosts = false;  // each process on a host of its own, with a link
+};
 
 // A change to a job.
 struct WhatIf {
   std::string name;               // "2 more servers"
-  std::vector<std::string> sets;  // "cluster.servers=4", in order; empty for a faster link
-  double link = 1;                // factor on the rate of every host's link
+  std::vector<std::string> sets;  // "cluster.servers=4", in order
+  WhatIfEffect effect;
 };
 
-// Changes that apply to a job. `slowdown`: of its slowest virtual worker. Pure.
-std::vector<WhatIf> WhatIfsFor(const JobConfig& job, double slowdown);
+// Changes that apply to a job. Pure.
+std::vector<WhatIf> WhatIfsFor(const TracedProfile& traced);
 
-// The job with a change applied and defaults filled in. Pure. Errors: those of ApplyOverride.
+// The job, a replay, with a change applied and defaults filled in. Pure. Errors: those of
+// ApplyOverride.
 absl::StatusOr<JobConfig> Changed(const JobConfig& job, const WhatIf& change);
 
-// The hosts with a change applied: rate of the links, and the cost of encoding and decoding with
-// codecs that the change adds, as measured ("Speed of the codecs" in
-// docs/experiments/compression.md). Pure.
-SimulatedHosts HostsWith(const SimulatedHosts& hosts, const JobConfig& before,
-                         const JobConfig& after, const WhatIf& change);
+// The hosts of the job with a change applied, which turned it into `after`: rate of the links, and
+// the cost of encoding and decoding with codecs that the change adds, as measured ("Speed of the
+// codecs" in docs/experiments/compression.md). Pure.
+SimulatedHosts HostsWith(const TracedProfile& traced, const JobConfig& after, const WhatIf& change);
 
 }  // namespace tug
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "experiment/explain/traced_profile.h"
+#include "experiment/explain/what_if.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace tug {
@@ -16,7 +17,7 @@ namespace tug {
 struct WhatIfPrediction {
   std::string name;
   std::vector<std::string> sets;
-  double link = 1;
+  WhatIfEffect effect;
   double step_seconds = 0;  // simulated
   double speed_up = 1;      // over the simulated unchanged job
 };
@@ -25,6 +26,7 @@ struct WhatIfReport {
   double measured_seconds = 0;   // per step, in the trace
   double simulated_seconds = 0;  // per step, of the unchanged job
   double link_bytes_per_second = 0;
+  bool in_memory = false;  // the link is the memory of the one host (TracedProfile)
   double lane_bytes_per_second = 0;
   double slowdown = 1;
   std::vector<std::string> notes;
@@ -35,9 +37,8 @@ struct WhatIfReport {
   double base_error() const { return simulated_seconds / measured_seconds - 1; }
 };
 
-// Simulates the unchanged job, then each change, for about 15 s in total: a change beyond that gets
-// a note. Errors: those of the simulator; UNIMPLEMENTED if the unchanged job alone would take
-// longer.
+// Simulates the unchanged job, then each change, up to kMaxWhatIfChunks in total: a change beyond
+// that gets a note. Errors: those of the simulator.
 absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double measured_seconds);
 
 nlohmann::ordered_json WhatIfJson(const WhatIfReport& report);
