@@ -27,11 +27,14 @@ namespace {
 constexpr size_t kTimelineSteps = 4;
 constexpr char kLossName[] = "loss (nats per token)";
 
-// Labels of all axes except those that a figure shows: the title of a panel.
+// Labels of all axes except those that a figure shows: the title of a panel. A single colour has no
+// legend, so its value is here.
 std::string PanelTitle(const ExperimentPlan& plan, const PlannedFigure& figure,
                        const PlannedCase& one) {
-  return NamedValues(plan, one,
-                     [&](size_t axis) { return axis != figure.over && axis != figure.by; });
+  return NamedValues(plan, one, [&](size_t axis) {
+    const bool in_legend = axis == figure.by && plan.ValuesInCases(axis).size() > 1;
+    return axis != figure.over && !in_legend;
+  });
 }
 
 // Finds or adds the panel with a title. Panels are in the order of cases.
@@ -210,7 +213,7 @@ std::string VerdictsHtml(const ExperimentResults& results) {
   std::string html;
   for (const VerdictTable& table : VerdictTables(results)) {
     absl::StrAppend(&html, "<h2>", XmlEscaped(Capitalized(table.title)), "</h2>\n<p>",
-                    XmlEscaped(table.text), "</p>\n", TableHtml(table.cells, {}));
+                    XmlEscaped(Capitalized(table.text)), "</p>\n", TableHtml(table.cells, {}));
   }
   return html;
 }
@@ -300,8 +303,8 @@ std::string ExperimentReportMarkdown(const ExperimentResults& results,
   text += "\n";
   for (const std::string& finding : Findings(results)) absl::StrAppend(&text, "- ", finding, "\n");
   for (const VerdictTable& table : VerdictTables(results)) {
-    absl::StrAppend(&text, "\n## ", Capitalized(table.title), "\n\n", table.text, "\n\n",
-                    MarkdownTable(table.cells));
+    absl::StrAppend(&text, "\n## ", Capitalized(table.title), "\n\n", Capitalized(table.text),
+                    "\n\n", MarkdownTable(table.cells));
   }
   for (size_t i = 0; i < pictures.size() && i < figures.size(); ++i) {
     if (figures[i].svg.empty()) continue;

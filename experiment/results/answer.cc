@@ -120,8 +120,9 @@ std::string ComparedWith(const Measure& measure, const RepeatSpread& compared,
                            compared.median < 0 ? "below" : "above", other);
   }
   const double ratio = IsTime(measure) ? 1 / compared.median : compared.median;
-  if (std::abs(ratio - 1) < kNoRatio)
+  if (std::abs(ratio - 1) < kNoRatio) {
     return absl::StrCat(IsTime(measure) ? "as fast as " : "as much as ", other);
+  }
   return IsTime(measure) ? absl::StrFormat("%.2f times as fast as %s", ratio, other)
                          : absl::StrFormat("%.2f times that of %s", ratio, other);
 }
@@ -153,7 +154,7 @@ std::vector<const Contender*> AsGood(const Setting& setting) {
   return found;
 }
 
-// ", 1.31 times as fast as fp32"; empty: nothing to compare with.
+// "1.31 times as fast as fp32"; empty: nothing to compare with.
 std::string RatioText(const ExperimentResults& results, const Measure& measure,
                       const Setting& setting) {
   const Contender* opponent = OpponentOf(results.plan, setting);
@@ -161,7 +162,7 @@ std::string RatioText(const ExperimentResults& results, const Measure& measure,
   const auto compared =
       results.CompareWith(setting.contenders.front().number, opponent->number, measure);
   if (!compared.has_value()) return "";
-  return absl::StrCat(", ", ComparedWith(measure, compared->spread, opponent->name));
+  return ComparedWith(measure, compared->spread, opponent->name);
 }
 
 // The ratio to the opponent, if the best is clearly ahead of that, and whom it is not ahead of.
@@ -170,7 +171,8 @@ std::string Comparison(const ExperimentResults& results, const Measure& measure,
   const std::vector<const Contender*> as_good = AsGood(setting);
   const Contender* opponent = OpponentOf(results.plan, setting);
   const bool is_ahead = std::find(as_good.begin(), as_good.end(), opponent) == as_good.end();
-  std::string text = is_ahead ? RatioText(results, measure, setting) : "";
+  const std::string ratio = is_ahead ? RatioText(results, measure, setting) : "";
+  const std::string text = ratio.empty() ? "" : absl::StrCat(", ", ratio);
   if (as_good.empty()) return text;
   std::vector<std::string> names;
   for (const Contender* one : as_good) names.push_back(one->name);
@@ -192,13 +194,17 @@ std::string SettingText(const ExperimentResults& results, const Measure& measure
   const std::string value = ValueText(measure, best);
   const bool only = setting.numbers.size() == 1;
   if (to_loss) {
+    const size_t ended = results.Ended(results.plan.cases[best.number]);
+    const std::string runs = best.value.count < ended
+                                 ? absl::StrCat(" in ", best.value.count, " of ", ended, " runs")
+                                 : "";
     return absl::StrCat(
         best.name,
         absl::StrFormat(" reached the target loss of %g", results.plan.file.target_loss()),
         only                            ? ""
         : setting.contenders.size() > 1 ? " first"
                                         : " as the only case",
-        ", in ", value, Comparison(results, measure, setting));
+        runs, ", in ", value, Comparison(results, measure, setting));
   }
   if (only) return absl::StrCat(best.name, " had a ", measure.title, " of ", value);
   return absl::StrCat(best.name, " had the ", Superlative(measure), ", ", value,
@@ -282,9 +288,10 @@ std::string CountedSettings(const ExperimentResults& results, const Measure& mea
       continue;
     }
     const Setting& clearest = LargestLead(results.plan, measure, wins);
+    const std::string ratio = RatioText(results, measure, clearest);
     texts.push_back(absl::StrCat(wins.name, " had clearly the ", Superlative(measure), " in ",
-                                 wins.settings.size(), " of ", settings.size(), " settings, up to",
-                                 RatioText(results, measure, clearest).substr(1), " (",
+                                 wins.settings.size(), " of ", settings.size(), " settings",
+                                 ratio.empty() ? "" : absl::StrCat(", up to ", ratio), " (",
                                  clearest.title, ")"));
   }
   if (clear == 0) {

@@ -72,6 +72,15 @@ TEST(Answer, SaysThatNoCaseReachedTheLoss) {
               StartsWith("ASP reached the target loss of 1.92 as the only case, in 40.2 s; "));
 }
 
+TEST(Answer, SaysInHowManyRunsTheLossWasReached) {
+  ExperimentResults results =
+      Results(kSync, "time_to_loss", [](const auto& one) { return 40.0 + 10 * one.values[0]; });
+  results.rows[0].measures.clear();  // BSP, first repeat
+  EXPECT_THAT(AnswerOf(results),
+              StartsWith("BSP reached the target loss of 1.92 first in 1 of 2 runs, in 40.4 s, "
+                         "1.25 times as fast as SSP; "));
+}
+
 TEST(Answer, ComparesWithTheBaselineInEachSetting) {
   const std::string lines = absl::StrCat(kReplay, R"(
 axes { field: "comm.scheduler" values: ["FIFO", "PRIORITY"] }

@@ -206,7 +206,11 @@ Table BaselineTable(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   if (!plan.file.has_baseline()) return {};
   Table table = CaseLines(plan);
-  for (const Measure* measure : plan.measures) table[0].push_back(measure->title);
+  for (const Measure* measure : plan.measures) {
+    table[0].push_back(measure->comparing == Comparing::kRatio
+                           ? absl::StrCat(measure->title, " (ratio)")
+                           : absl::StrCat(measure->title, " (difference, ", measure->unit, ")"));
+  }
   Table kept = {table[0]};
   for (size_t i = 0; i < plan.cases.size(); ++i) {
     if (!plan.BaselineOf(i).has_value()) continue;

@@ -182,14 +182,32 @@ bool AnyBound(const std::vector<OrderGroup>& groups) {
                      [](const OrderGroup& group) { return group.bound_of.has_value(); });
 }
 
-std::string MeaningText(const ExperimentResults& results) {
-  return absl::StrCat(
+std::string BoundLegend(const std::vector<OrderGroup>& groups) {
+  return AnyBound(groups) ? absl::StrCat(" ", BoundSwatch(), "the lower bound.") : "";
+}
+
+// Meaning of the columns that the table has.
+std::string MeaningText(const ExperimentResults& results, const std::vector<OrderGroup>& groups) {
+  std::string text = absl::StrCat(
       "Step times are means over the workers, median over a run; figures are ",
       SpreadMeaning(results.plan.repeats),
-      ". Exposed: time per step waiting for weights. Overlap: share of the time of "
-      "pushes and pulls hidden by computing. Speed-up: step time with FIFO (WFBP) "
-      "divided by that with this order, repeat by repeat. Bound: no schedule is faster. "
-      "Simulated: prediction of simulate/schedule/scheduling.h for the same job.");
+      ". Exposed time: per step, waiting for weights. Overlap: share of the time of pushes and "
+      "pulls hidden by computing.");
+  const bool any_speed_up = std::any_of(groups.begin(), groups.end(), [](const OrderGroup& group) {
+    return std::any_of(group.orders.begin(), group.orders.end(),
+                       [](const OrderResult& order) { return order.speed_up.has_value(); });
+  });
+  if (any_speed_up) {
+    text +=
+        " Speed-up: step time with FIFO (WFBP) divided by that with this order, repeat by repeat.";
+  }
+  if (AnyBound(groups)) {
+    text +=
+        " Bound: no schedule is faster. Simulated: prediction of simulate/schedule/scheduling.h "
+        "for "
+        "the same job.";
+  }
+  return text;
 }
 
 std::string LoadText(const ExperimentResults& results, const OrderGroup& group) {
@@ -246,7 +264,7 @@ std::string GroupHtml(const ExperimentResults& results, const OrderGroup& group)
 }
 
 // Explains the colours and rows of the timelines.
-std::string Legend() {
+std::string Legend(const std::vector<OrderGroup>& groups) {
   constexpr size_t kShades = 6;
   std::string ramp;
   for (size_t i = 0; i < kShades; ++i) {
@@ -260,8 +278,8 @@ std::string Legend() {
       "from the first, which is needed first, to the last. Light is forward, dark is backward. ",
       WaitSwatch(),
       "waiting for weights: exposed communication. Push and pull are drawn by arrival: a partition "
-      "begins when the previous one has arrived. ",
-      BoundSwatch(), "the lower bound.</p>\n");
+      "begins when the previous one has arrived.",
+      BoundLegend(groups), "</p>\n");
 }
 
 // Bars with a separate axis for each group of cases.
@@ -351,15 +369,15 @@ std::string SchedulingHtml(const ExperimentResults& results) {
   const auto table = SchedulingTable(results, groups);
   std::string timelines;
   for (const OrderGroup& group : groups) timelines += GroupHtml(results, group);
-  return absl::StrCat("<h2>", kHeading, "</h2>\n",
-                      FigureHtml("Step times",
-                                 absl::StrCat("Step times, medians over the repeats; ",
-                                              WaitSwatch(), "of that, exposed communication. ",
-                                              BoundSwatch(), "the lower bound."),
-                                 BarsSvg(results, groups)),
-                      ListHtml(SchedulingFindings(groups)), "<p>", XmlEscaped(MeaningText(results)),
-                      "</p>\n", TableHtml(table, GroupsBegin(table)),
-                      timelines.empty() ? "" : Legend(), timelines);
+  return absl::StrCat(
+      "<h2>", kHeading, "</h2>\n",
+      FigureHtml("Step times",
+                 absl::StrCat("Step times, medians over the repeats; ", WaitSwatch(),
+                              "of that, exposed communication.", BoundLegend(groups)),
+                 BarsSvg(results, groups)),
+      ListHtml(SchedulingFindings(groups)), "<p>", XmlEscaped(MeaningText(results, groups)),
+      "</p>\n", TableHtml(table, GroupsBegin(table)), timelines.empty() ? "" : Legend(groups),
+      timelines);
 }
 
 std::string SchedulingMarkdown(const ExperimentResults& results) {
@@ -369,7 +387,7 @@ std::string SchedulingMarkdown(const ExperimentResults& results) {
   for (const std::string& finding : SchedulingFindings(groups)) {
     absl::StrAppend(&text, "- ", finding, "\n");
   }
-  return absl::StrCat(text, "\n", MeaningText(results), "\n\n",
+  return absl::StrCat(text, "\n", MeaningText(results, groups), "\n\n",
                       MarkdownTable(SchedulingTable(results, groups)), "\n");
 }
 

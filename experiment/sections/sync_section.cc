@@ -26,7 +26,10 @@ std::string Speed(const SyncPart& part, size_t repeats) {
   const std::string interval = IntervalMeaning(repeats);
   absl::StrAppend(&text,
                   interval.empty() ? "." : ": medians; lines across them show " + interval + ".");
-  if (part.replay) {
+  const bool has_bounds = std::any_of(part.cases.begin(), part.cases.end(), [](const auto& one) {
+    return one.bound.has_value() && one.of_itself.has_value();
+  });
+  if (has_bounds) {
     absl::StrAppend(&text, " ", BoundSwatch(),
                     "upper bound of the speed that a mode can keep with the slow worker.");
   }
@@ -70,18 +73,33 @@ std::string Timelines(const SyncPart& part) {
                     WorkerTimelinesSvg(drawn, kDrawnSlowSteps, marked));
 }
 
+// Meaning of the columns that the table has.
+std::string PartTableText(const SyncPart& part) {
+  const auto any = [&](const auto& has) {
+    return std::any_of(part.cases.begin(), part.cases.end(), has);
+  };
+  std::string text;
+  if (any([](const SyncCase& one) { return one.of_bsp.has_value(); })) {
+    text += "Vs bsp: speed divided by that of undisturbed bsp, repeat by repeat. ";
+  }
+  if (any([](const SyncCase& one) { return one.of_itself.has_value(); })) {
+    text += "Vs undisturbed: divided by that of the same mode without stragglers. ";
+  }
+  if (any([](const SyncCase& one) { return one.bound.has_value(); })) {
+    text += "Bound: upper bound of that with the slow worker. ";
+  }
+  if (any([](const SyncCase& one) { return one.pace.has_value(); })) {
+    text += "The straggler's pace: the speed if that worker never waited. ";
+  }
+  return text +
+         "Time waiting for weights: share of the workers' time, and of the worker that waited "
+         "most.";
+}
+
 std::string PartTable(const SyncPart& part) {
   const std::vector<std::vector<std::string>> table = SyncTable(part);
-  return absl::StrCat(
-      "<h3>All figures</h3>\n"
-      "<p>Vs bsp: speed divided by that of undisturbed bsp, repeat by repeat; vs undisturbed: "
-      "divided by that of the same mode without stragglers; ",
-      part.replay ? "bound: upper bound of that with the slow worker; the straggler's pace: the "
-                    "speed if that worker never waited; "
-                  : "",
-      "waiting: share of the workers' time, and of the worker that waited most. Staleness: mean "
-      "and maximum.</p>\n",
-      TableHtml(table, GroupsBegin(table)));
+  return absl::StrCat("<h3>All figures</h3>\n<p>", XmlEscaped(PartTableText(part)), "</p>\n",
+                      TableHtml(table, GroupsBegin(table)));
 }
 
 std::string PartHtml(const SyncPart& part, size_t repeats) {
