@@ -113,7 +113,7 @@ TEST(AllReduceText, NamesTheAlgorithmsInUseAndTheRanks) {
 TEST(ActivityText, SpeaksOfGradientsInAnAllReduce) {
   StatusReply status = AllReduceJob();
   At(status, 0, NodeActivity::WAITING_FOR_SUM, 0.7).add_late(0);
-  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for gradients of h.1: virtual worker 0 (worker 2)");
+  EXPECT_EQ(TextOf(status, 0), "waiting 0.7 s for gradients of h.1: virtual worker 0 (worker-0)");
   At(status, 4, NodeActivity::UPDATING);
   EXPECT_EQ(TextOf(status, 4), "all-reducing or updating");
 }
