@@ -91,12 +91,13 @@ TEST(WatchLines, SayHowARunAllReducesAndItsRanks) {
   status.set_all_reduces(true);
   NodeStatus& server = *status.add_nodes();
   server.set_node_id(9);
+  server.set_name("server-0");
   server.set_kind(SERVER);
   server.mutable_activity()->add_algorithms("ring");
   server.set_all_reduce_rank(0);
   const std::string text = Text(WatchLines(status, {}, {.columns = 160}));
   EXPECT_THAT(text, HasSubstr("checkpoint of step 300\nall-reduce of 1 rank: nothing is sent\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("NODE      RANK"), HasSubstr("server 9     0")));
+  EXPECT_THAT(text, AllOf(HasSubstr("NODE      RANK"), HasSubstr("server-0     0")));
 }
 
 TEST(WatchLines, FitTheScreen) {
