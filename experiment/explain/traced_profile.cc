@@ -156,7 +156,7 @@ void NoteWhatIsMissing(const Json& trace, std::vector<std::string>& notes) {
 
 double RateFor(double bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
-// What a trace says about a run, and the errors if it says too little.
+// Estimates from a trace; errors for a trace that lacks something.
 class Estimate {
  public:
   Estimate(const Json& trace, const TracedRun& run)

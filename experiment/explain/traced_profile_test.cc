@@ -138,7 +138,7 @@ std::string Error(const Json& trace, const std::vector<std::string>& more) {
   return std::string(ProfileOfTrace(trace, RunOf(more)).status().message());
 }
 
-TEST(ProfileOfTrace, OneHostExchangesThroughItsMemory) {
+TEST(ProfileOfTrace, ModelsTheMemoryOfASingleHost) {
   const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(1, "one"), RunOf());
   ASSERT_TRUE(traced.ok()) << traced.status();
   EXPECT_TRUE(traced->in_memory);
@@ -156,7 +156,7 @@ TEST(ProfileOfTrace, OneHostExchangesThroughItsMemory) {
 
 TEST(ProfileOfTrace, RefusesWhatIsNotSimulatedWithTheCommandThatRecordsAnother) {
   EXPECT_EQ(
-      Error(Trace(1, "one"), {"sync.policy=ASP", "comm.impair.rate_mbit=100"}),
+      Error(Trace(1, "one"), {"train.steps=16", "sync.policy=ASP", "comm.impair.loss=0.1"}),
       "no what-if: the simulator does not model sync.policy other than BSP, comm.impair (give "
       "hosts links instead: deploy/testbed); this command records a run without: tug train "
       "runs/a/config.textproto --set sync.policy=BSP --set 'comm.impair={}' --set "

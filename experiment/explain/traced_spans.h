@@ -2,7 +2,7 @@
 #ifndef TUG_EXPERIMENT_EXPLAIN_TRACED_SPANS_H_
 #define TUG_EXPERIMENT_EXPLAIN_TRACED_SPANS_H_
 
-// What a trace (coordinator/trace/trace_file.h) says about compute times, transfers and lanes.
+// Compute times, transfers and work of lanes in a trace (coordinator/trace/trace_file.h).
 
 #include <cstdint>
 #include <map>

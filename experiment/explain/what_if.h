@@ -12,7 +12,7 @@
 
 namespace tug {
 
-// What a change does that no setting says.
+// Effect of a change beyond its settings.
 struct WhatIfEffect {
   double link = 1;         // factor on the rate of every host's link
   double compute = 1;      // factor on the speed of every pass
