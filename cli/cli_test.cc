@@ -90,7 +90,7 @@ TEST_F(CliTest, RefusesWrongUsageWithCode2) {
   ExpectError("sample --from x --temperature hot", 2, "--temperature");
   ExpectError("status runs/a --coordinator 127.0.0.1:1", 2, "--coordinator");
   ExpectError("drain", 2, "NODE");
-  ExpectError("drain server-1 runs/a", 2, "NODE");
+  ExpectError("drain 1 runs/a", 2, "NODE");
 }
 
 // An option that takes a value, as listed in the manual page.

@@ -13,6 +13,7 @@
 #include "process/commands.h"
 #include "process/coordinator_query.h"
 #include "process/job_arguments.h"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -108,7 +109,13 @@ void AddDrainCommand(CLI::App& app, Command& chosen) {
   auto node = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
       "drain", "Removes a node from a running job after it has handed over its work");
-  command->add_option("NODE", *node, "Name of the node, as tug status shows it")->required();
+  command->add_option("NODE", *node, "Name of the node, as tug status shows it")
+      ->required()
+      ->check([](const std::string& text) {
+        const bool is_name = ProcessIndexOf(kServerRole, text).has_value() ||
+                             ProcessIndexOf(kWorkerRole, text).has_value();
+        return is_name ? "" : "not the name of a node, such as worker-0 or server-1";
+      });
   arguments->AddTo(*command);
   command->footer(
       "The node exits once other nodes have its segments or virtual workers; the job continues.\n"
