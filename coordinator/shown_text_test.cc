@@ -36,7 +36,7 @@ TEST(ShownText, IsWhatACoordinatorTells) {
   beat.set_metrics_endpoint("evil\"\n<script>:1");
   Notice& notice = *beat.add_notices();
   notice.set_key("k");
-  notice.set_text("\x1b[2Jgone\nworker 1 was lost");
+  notice.set_text("\x1b[2Jgone\nworker-0 was lost");
   job.Send(beat);
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
