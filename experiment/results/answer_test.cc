@@ -24,6 +24,7 @@ ExperimentResults Results(absl::string_view lines, const char* measure,
   ExperimentResults results;
   auto plan = PlanExperiment({.text = absl::StrCat("name: \"a\" question: \"Which?\"\n", lines),
                               .name = "a",
+                              .made_up_text_path = "text",
                               .repeats = repeats});
   EXPECT_TRUE(plan.ok()) << plan.status();
   results.plan = *std::move(plan);
