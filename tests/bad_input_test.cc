@@ -239,7 +239,7 @@ TEST_F(BadInputTest, ACoordinatorCannotListenOnAnotherHostsAddress) {
 
 TEST_F(BadInputTest, ACoordinatorThatCannotBeReachedIsNamed) {
   const std::vector<Texts> commands = {{"server"}, {"server", "--spare"}, {"worker"}, {"status"},
-                                       {"stop"},   {"drain", "2"}};
+                                       {"stop"},   {"drain", "worker-0"}};
   std::vector<Process*> started;
   for (const TakenPort* port : {&refusing_, &silent_}) {
     for (const Texts& command : commands) {

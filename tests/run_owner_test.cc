@@ -58,7 +58,7 @@ TEST_F(RunOwnerTest, NoCommandForADeadJobReachesTheOneAtItsAddress) {
   Process& other = Start({"coordinator", job(), "--listen", address(), "--run-dir", Path("other")});
   const auto listens = [&] { return ReadCoordinatorAddress(Path("other")).ok(); };
   ASSERT_TRUE(other.WaitUntil(listens, After(kPatience))) << other.err();
-  for (const Texts& command : {Texts{"status"}, Texts{"stop"}, Texts{"drain", "1"}}) {
+  for (const Texts& command : {Texts{"status"}, Texts{"stop"}, Texts{"drain", "worker-0"}}) {
     ExpectErrorLine(Run(command + Texts{Path("run")}),
                     {"no coordinator runs in " + Path("run"), "runs the job of " + Path("other"),
                      "tug coordinator --recover"});

@@ -203,8 +203,8 @@ TEST_F(PrometheusTest, FindsReadsAndLabelsEveryProcess) {
   ExpectGrowth("tug_push_bytes_total", 2);
   ExpectGrowth("tug_pull_bytes_total", 2);
   ExpectGrowth("tug_step_seconds_count", 2);
-  ExpectGrowth("sum by (job, role, rank) (tug_updates_total)", 2);
-  ExpectGrowth("sum by (job, role, rank) (tug_lane_optimizer_seconds_total)", 2);
+  ExpectGrowth("sum by (job, process) (tug_updates_total)", 2);
+  ExpectGrowth("sum by (job, process) (tug_lane_optimizer_seconds_total)", 2);
   ExpectGrowth("tug_tokens_total", 1);
   ExpectGrowth("tug_checkpoints_total", 1);
   ExpectGrowth("process_cpu_seconds_total", 5);
