@@ -81,7 +81,7 @@ TEST_F(FullJobTest, AWorkerTooManyIsRefusedAfterAWhileOrEndsAtASignalOrWithTheJo
   signalled.Signal(SIGTERM);
   ASSERT_TRUE(signalled.WaitForEnd(After(kPatience)));
   EXPECT_EQ(signalled.exit_code(), 128 + SIGTERM);
-  EXPECT_EQ(Times(Run({"status", Path("run")}).out(), "\n  worker "), 2u) << "members";
+  EXPECT_EQ(Times(Run({"status", Path("run")}).out(), "\n  worker-"), 2u) << "members";
 
   ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
   ExpectErrorLine(refused, {"the job is full (2 workers). To add a worker instead, raise "
