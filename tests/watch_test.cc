@@ -200,8 +200,8 @@ TEST_F(WatchTest, RedrawsInPlaceFollowsTheSizeAndEndsWithQ) {
   ASSERT_TRUE(watch.ReadUntil([&] { return watch.drawings() >= 4; }, After(kPatience)))
       << watch.said();
   EXPECT_THAT(watch.screen(),
-              AllOf(HasSubstr("running, step "), HasSubstr("loss "), HasSubstr("\nserver "),
-                    HasSubstr("\nworker "), HasSubstr("ACTIVITY"), HasSubstr("tokens/s")));
+              AllOf(HasSubstr("running, step "), HasSubstr("loss "), HasSubstr("\nserver-0 "),
+                    HasSubstr("\nworker-0 "), HasSubstr("ACTIVITY"), HasSubstr("tokens/s")));
   const Texts lines = absl::StrSplit(watch.screen(), '\n');
   EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
                           [](const std::string& line) { return line.rfind("NODE ", 0) == 0; }),
