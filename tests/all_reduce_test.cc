@@ -169,7 +169,8 @@ TEST_F(AllReduceTest, AKilledProcessEndsTheJobWhichNamesItAndCanBeResumed) {
 TEST_F(AllReduceTest, RefusesDrainOfAllReduceJob) {
   Process& train = StartTraining("run", Endless() + kAllReduce);
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
-  ExpectErrorLine(Run({"drain", "server-0", Path("run")}), {"cannot leave", "ALL_REDUCE", "tug stop"});
+  ExpectErrorLine(Run({"drain", "server-0", Path("run")}),
+                  {"cannot leave", "ALL_REDUCE", "tug stop"});
   train.Signal(SIGINT);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectOrderlyEnd(train, "run");

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -247,14 +248,15 @@ TEST_F(ExperimentTest, ComparesCodecsOnLinks) {
 TEST_F(ExperimentTest, ComparesWaysToExchange) {
   EXPECT_THAT(Run({"experiment", "exchange", "--case", "link=none", "--dry-run"}).out(),
               AllOf(HasSubstr("11 cases, 3 repeats each"), Not(HasSubstr("200mbit"))));
-  for (const char* one : {"case=servers:2, link=none", "case=zero1,link=none"}) {
+  for (const auto& [one, row] : {std::pair("case=servers:2, link=none", "| servers:2 "),
+                                 std::pair("case=zero1,link=none", "| zero1 ")}) {
     const Process& run = Run({"experiment", "exchange", "--case", one, "--repeats", "1", "--set",
                               "train.steps=5", "--set", "replay.profile=late.textproto", "--set",
                               "replay.size_scale=1", "--out", Path("out")});
     ASSERT_EQ(run.exit_code(), 0) << run.err();
     EXPECT_THAT(run.err(), Not(HasSubstr("tug: ")));
     EXPECT_THAT(run.err(), HasSubstr("1 cases, 1 repeats each"));
-    EXPECT_THAT(run.out(), AllOf(HasSubstr("| zero1 "), HasSubstr("/out/report.html")));
+    EXPECT_THAT(run.out(), AllOf(HasSubstr(row), HasSubstr("/out/report.html")));
   }
   for (const char* folder : {"out/runs/003-servers_2-none-r1", "out/runs/017-zero1-none-r1"}) {
     EXPECT_TRUE(fs::exists(Path(std::string(folder) + "/metrics.jsonl"))) << folder;
