@@ -34,11 +34,31 @@ struct Setting {
   std::vector<Contender> contenders;  // cases with a value, the best first
 };
 
+bool IsTimeToLoss(const Measure& measure) { return std::string(measure.name) == "time_to_loss"; }
+
 const Measure& DecidingMeasure(const ExperimentPlan& plan) {
   for (const Measure* measure : plan.measures) {
-    if (std::string(measure->name) == "time_to_loss") return *measure;
+    if (IsTimeToLoss(*measure)) return *measure;
   }
   return plan.verdicts.empty() ? *plan.measures.front() : *plan.verdicts.front().measure;
+}
+
+// The first measure other than `measure`; nullptr: none.
+const Measure* MeasureAfter(const ExperimentPlan& plan, const Measure& measure) {
+  const auto other = std::find_if(plan.measures.begin(), plan.measures.end(),
+                                  [&](const Measure* one) { return one != &measure; });
+  return other == plan.measures.end() ? nullptr : *other;
+}
+
+bool NoCaseReachedTheLoss(const Measure& measure, const std::vector<Setting>& settings) {
+  return IsTimeToLoss(measure) &&
+         std::all_of(settings.begin(), settings.end(),
+                     [](const Setting& setting) { return setting.contenders.empty(); });
+}
+
+// "no case reached the target loss of 1.92".
+std::string TargetText(const std::string& who, const ExperimentPlan& plan) {
+  return absl::StrFormat("%s the target loss of %g", who, plan.file.target_loss());
 }
 
 // Axes whose values are compared with each other.
@@ -184,10 +204,9 @@ std::string Comparison(const ExperimentResults& results, const Measure& measure,
 // "bf16/bf16 had the lowest step time, 15.37 ms, 1.39 times as fast as fp32".
 std::string SettingText(const ExperimentResults& results, const Measure& measure,
                         const Setting& setting) {
-  const bool to_loss = std::string(measure.name) == "time_to_loss";
+  const bool to_loss = IsTimeToLoss(measure);
   if (setting.contenders.empty()) {
-    return to_loss ? absl::StrFormat("no case reached the target loss of %g",
-                                     results.plan.file.target_loss())
+    return to_loss ? TargetText("no case reached", results.plan)
                    : absl::StrCat("no case has a ", measure.title);
   }
   const Contender& best = setting.contenders.front();
@@ -198,13 +217,11 @@ std::string SettingText(const ExperimentResults& results, const Measure& measure
     const std::string runs = best.value.count < ended
                                  ? absl::StrCat(" in ", best.value.count, " of ", ended, " runs")
                                  : "";
-    return absl::StrCat(
-        best.name,
-        absl::StrFormat(" reached the target loss of %g", results.plan.file.target_loss()),
-        only                            ? ""
-        : setting.contenders.size() > 1 ? " first"
-                                        : " as the only case",
-        runs, ", in ", value, Comparison(results, measure, setting));
+    return absl::StrCat(TargetText(absl::StrCat(best.name, " reached"), results.plan),
+                        only                            ? ""
+                        : setting.contenders.size() > 1 ? " first"
+                                                        : " as the only case",
+                        runs, ", in ", value, Comparison(results, measure, setting));
   }
   if (only) return absl::StrCat(best.name, " had a ", measure.title, " of ", value);
   return absl::StrCat(best.name, " had the ", Superlative(measure), ", ", value,
@@ -332,14 +349,20 @@ std::string UpdatesCatch(const ExperimentResults& results) {
 std::string AnswerOf(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   if (results.rows.empty()) return "";
-  const Measure& measure = DecidingMeasure(plan);
-  const std::vector<Setting> settings = SettingsOf(results, measure);
+  const Measure* measure = &DecidingMeasure(plan);
+  std::vector<Setting> settings = SettingsOf(results, *measure);
   std::string text;
   if (const size_t missing = results.Missing(); missing > 0) {
     text = absl::StrCat("after ", plan.runs() - missing, " of ", plan.runs(), " runs, ");
   }
-  text += settings.size() <= kListedSettings ? ListedSettings(results, measure, settings)
-                                             : CountedSettings(results, measure, settings);
+  const Measure* const next = MeasureAfter(plan, *measure);
+  if (next != nullptr && NoCaseReachedTheLoss(*measure, settings)) {
+    absl::StrAppend(&text, TargetText("no case reached", plan), "; ");
+    measure = next;
+    settings = SettingsOf(results, *measure);
+  }
+  text += settings.size() <= kListedSettings ? ListedSettings(results, *measure, settings)
+                                             : CountedSettings(results, *measure, settings);
   text += UpdatesCatch(results);
   if (const size_t failed = results.Failed(); failed > 0) {
     absl::StrAppend(&text, "; ", failed, " of ", plan.runs(), " runs failed");

@@ -73,6 +73,13 @@ TEST(Answer, SaysThatNoCaseReachedTheLoss) {
               StartsWith("ASP reached the target loss of 1.92 as the only case, in 40.2 s; "));
 }
 
+TEST(Answer, NamesTheNextMeasureIfNoCaseReachedTheLoss) {
+  EXPECT_THAT(
+      AnswerOf(
+          Results(kSync, "final_loss", [](const auto& one) { return 2.0 + 0.5 * one.values[0]; })),
+      StartsWith("no case reached the target loss of 1.92; BSP had the lowest final loss, "));
+}
+
 TEST(Answer, SaysInHowManyRunsTheLossWasReached) {
   ExperimentResults results =
       Results(kSync, "time_to_loss", [](const auto& one) { return 40.0 + 10 * one.values[0]; });
