@@ -60,7 +60,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_replicas(config().sync().replicas());
   views_.AddStatus(reply);
   reply.set_stopped_early(stopped_early_);
-  reply.set_has_staleness(SyncModeOf(config().sync().policy()).update_per_push);
+  reply.set_has_staleness(StalenessBound(config().sync()).has_value());
   reply.set_all_reduces(AllReduces(config()));
   reply.set_replay(config().replay().resolved_profile().name());
   AddBest(early_stop_.best(), reply);

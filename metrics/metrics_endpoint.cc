@@ -50,7 +50,7 @@ std::string TargetsJson(const std::string& coordinator, const StatusReply& statu
     if (node.metrics_endpoint().empty()) continue;
     targets.push_back(
         Target(node.metrics_endpoint(), {.job = status.name(),
-                                         .role = node.kind() == SERVER ? kServerRole : kWorkerRole,
+                                         .role = KindName(node.kind()),
                                          .process = node.name()}));
   }
   return targets.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -6,8 +6,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/control.pb.h"
 
 namespace tug {
+
+std::string KindName(NodeKind kind) { return kind == SERVER ? kServerRole : kWorkerRole; }
 
 std::string ProcessName(absl::string_view role, uint32_t index) {
   return absl::StrCat(role, "-", index);

@@ -10,11 +10,16 @@
 
 namespace tug {
 
+enum NodeKind : int;
+
 // Names of a job's processes: "coordinator", "server-1", "worker-0". Terminal, logs, status, page,
 // metrics and traces all show this name; no other code formats or parses one. Pure, thread-safe.
 inline constexpr char kCoordinatorProcess[] = "coordinator";
 inline constexpr char kServerRole[] = "server";
 inline constexpr char kWorkerRole[] = "worker";
+
+// Role of a node: kServerRole or kWorkerRole.
+std::string KindName(NodeKind kind);
 
 // Indexes of a role lie below this.
 inline constexpr uint32_t kProcessIndexLimit = 4096;

@@ -35,8 +35,9 @@ std::string SentText(const NodeCounters& counters) {
     return absl::StrCat(ByteText(static_cast<double>(bytes)), medium);
   };
   std::vector<std::string> parts;
-  if (counters.socket_bytes() > 0)
+  if (counters.socket_bytes() > 0) {
     parts.push_back(sent(counters.socket_bytes(), " over the network"));
+  }
   if (counters.shared_memory_bytes() > 0) {
     parts.push_back(sent(counters.shared_memory_bytes(), " through shared memory"));
   }

@@ -9,8 +9,6 @@
 
 namespace tug {
 
-std::string KindName(NodeKind kind) { return kind == SERVER ? kServerRole : kWorkerRole; }
-
 NodeName NodeNames::Give(NodeKind kind, std::optional<uint32_t> wish) {
   std::vector<Place>& places = places_[kind];
   const auto is_free = [&places](uint32_t index) {

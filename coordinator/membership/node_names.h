@@ -5,15 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "proto/process_name.h"
+
 namespace tug {
-
-enum NodeKind : int;
-
-// "server" or "worker".
-std::string KindName(NodeKind kind);
 
 // Name of one node: the index in "worker-0", and the number of nodes that have had this name so
 // far, itself included. A replacement has a life above 1.

@@ -21,6 +21,7 @@
 #include "coordinator/torn_line.h"
 #include "coordinator/trace/blame.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -236,7 +237,7 @@ void MetricsLog::Nodes(const StatusReply& status) {
     Json json = {{"kind", "node"},
                  {"timeline", timeline_},
                  {"node", node.name()},
-                 {"role", node.kind() == SERVER ? "server" : "worker"},
+                 {"role", KindName(node.kind())},
                  {"socket_bytes", counters.socket_bytes()}};
     const std::pair<const char*, uint64_t> held[] = {
         {"weight_bytes", counters.weight_bytes()},

@@ -33,6 +33,8 @@ std::string Number(double number) {
   return std::string(text, end.ptr);
 }
 
+constexpr int kFirstStepColumn = 3;  // after timeline and step
+
 double NumberOf(const StepColumn& column, const StepRow& row) {
   return std::visit([](auto number) { return static_cast<double>(number); }, column.value(row));
 }
@@ -41,7 +43,7 @@ double NumberOf(const StepColumn& column, const StepRow& row) {
 std::string StepLine(absl::FunctionRef<std::string(const StepColumn&)> text) {
   std::vector<std::string> texts(StepColumns().size());
   for (const StepColumn& column : StepColumns()) {
-    texts.at(static_cast<size_t>(column.csv_column - 3)) = text(column);
+    texts.at(static_cast<size_t>(column.csv_column - kFirstStepColumn)) = text(column);
   }
   return absl::StrJoin(texts, ",");
 }

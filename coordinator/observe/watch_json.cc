@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "coordinator/observe/watch_text.h"
 #include "nlohmann/json.hpp"
+#include "proto/process_name.h"
 
 namespace tug {
 namespace {
@@ -24,7 +25,7 @@ Json NodeJson(const NodeStatus& node, const StatusReply& status) {
   json["id"] = node.node_id();
   json["name"] = node.name();
   json["life"] = node.life();
-  json["role"] = node.kind() == SERVER ? "server" : "worker";
+  json["role"] = KindName(node.kind());
   json["host"] = node.host();
   json["pid"] = node.pid();
   json["heard_seconds"] = node.seconds_since_heartbeat();

@@ -16,10 +16,10 @@ namespace tug {
 // profile; empty: training), tokens_per_second, unit ("tokens" or "samples"), seconds_left,
 // last_checkpoint, failure, stopped_early, view, best ({step, loss} or null), waits_for ({what,
 // seconds, ends} or null), late (sentences), all_reduce (AllReduceText; empty: none), and nodes:
-// for each id, name, role, host, pid, heard_seconds, virtual_workers, rank (in the all-reduce, or
-// null), step, step_seconds, compute_seconds, wait_seconds, activity (in words), doing (as
-// NodeActivity, lower case), socket_bytes_per_second, shared_memory_bytes_per_second, memory_bytes,
-// staleness (null: of a worker, or always 0).
+// for each id, name, life (above 1: a replacement), role, host, pid, heard_seconds,
+// virtual_workers, rank (in the all-reduce, or null), step, step_seconds, compute_seconds,
+// wait_seconds, activity (in words), doing (as NodeActivity, lower case), socket_bytes_per_second,
+// shared_memory_bytes_per_second, memory_bytes, staleness (null: of a worker, or always 0).
 std::string StatusJson(const StatusReply& status);
 
 // /history.json: seq (pass it as the next `since`), reset (true: drop earlier results), points (and

@@ -26,7 +26,7 @@ std::string WrongName(const RegisterRequest& request, const RegisterReply& reply
   }
   if (!request.has_index()) return "";
   const std::string wish =
-      ProcessName(request.kind() == SERVER ? kServerRole : kWorkerRole, request.index());
+      ProcessName(KindName(request.kind()), request.index());
   if (members.contains(wish)) return "";
   return absl::StrCat("node ", reply.node_id(), " is ", reply.name(), ", although ", wish,
                       " was free");
