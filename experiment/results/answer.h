@@ -5,7 +5,7 @@
 // The sentence at the top of a report, which answers the question of the experiment.
 //
 //   1. The deciding measure is time_to_loss if the file lists it, else that of the first verdict,
-//      else the first measure. If no case reached the loss, the answer says so, and the first other
+//      else the first measure. If no case reached the loss, the answer states that, and the next
 //      measure decides.
 //   2. Contenders differ on the axes of the baseline (and of `best_over`), or on all axes without a
 //      baseline. Every combination of the other axes is a setting with its own best contender.
