@@ -49,9 +49,8 @@ std::string TargetsJson(const std::string& coordinator, const StatusReply& statu
   for (const NodeStatus& node : status.nodes()) {
     if (node.metrics_endpoint().empty()) continue;
     targets.push_back(
-        Target(node.metrics_endpoint(), {.job = status.name(),
-                                         .role = KindName(node.kind()),
-                                         .process = node.name()}));
+        Target(node.metrics_endpoint(),
+               {.job = status.name(), .role = KindName(node.kind()), .process = node.name()}));
   }
   return targets.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

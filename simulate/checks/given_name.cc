@@ -25,8 +25,7 @@ std::string WrongName(const RegisterRequest& request, const RegisterReply& reply
                         ", which the status denies");
   }
   if (!request.has_index()) return "";
-  const std::string wish =
-      ProcessName(KindName(request.kind()), request.index());
+  const std::string wish = ProcessName(KindName(request.kind()), request.index());
   if (members.contains(wish)) return "";
   return absl::StrCat("node ", reply.node_id(), " is ", reply.name(), ", although ", wish,
                       " was free");
