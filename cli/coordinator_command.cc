@@ -149,6 +149,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   }
   options.say_in_log = LogIsForMachines();
   options.continue_with = command.continue_with;
+  options.launched = command.ready_fd >= 0;
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
     ReportToParent(command.ready_fd, address, run_dir);

@@ -312,7 +312,8 @@ TEST(Coordinator, SaysWhatAJobWaitsFor) {
   StatusReply status = job.coordinator().OnStatus(job.now());
   EXPECT_EQ(status.wait().what(), "1 server and 1 worker to join");
   EXPECT_GE(status.wait().seconds(), 2.5);
-  EXPECT_THAT(status.wait().ends(), HasSubstr("the job starts once they have joined"));
+  EXPECT_EQ(status.wait().ends(),
+            "the job then starts; start missing nodes with tug server and tug worker");
   job.Join(SERVER, 2);
   job.Join(WORKER, 3);
   EXPECT_EQ(job.coordinator().OnStatus(job.now()).wait().what(),
@@ -323,6 +324,15 @@ TEST(Coordinator, SaysWhatAJobWaitsFor) {
   status = job.coordinator().OnStatus(job.now());
   EXPECT_EQ(status.wait().what(), "1 server to join");
   EXPECT_THAT(status.wait().ends(), HasSubstr("rolls back to the checkpoint of step 0"));
+}
+
+// Its user cannot start nodes: `tug train` does.
+TEST(Coordinator, NamesNoRemedyForAWaitIfALauncherStartsTheNodes) {
+  CoordinatorOptions options = JobUnderTest::Options(2, 1, 10, 0, 1);
+  options.launched = true;
+  JobUnderTest job(options);
+  job.Pass(absl::Seconds(3));
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).wait().ends(), "the job then starts");
 }
 
 TEST(Coordinator, SaysThatAStepHasStalled) {

@@ -27,11 +27,13 @@ std::string ToJoin(uint64_t servers, uint64_t workers) {
 
 uint64_t Lacking(uint64_t wanted, uint64_t there) { return wanted > there ? wanted - there : 0; }
 
-constexpr char kStartAgain[] =
-    "tug train and tug launch start replacements for lost ones; otherwise run tug server or tug "
-    "worker";
+// Remedy for missing nodes; empty if a launcher starts them.
+std::string Remedy(const CoordinatorOptions& options) {
+  return options.launched ? "" : "; start missing nodes with tug server and tug worker";
+}
 
-WaitReason WaitsToBegin(const ClusterConfig& cluster, const Membership& membership) {
+WaitReason WaitsToBegin(const CoordinatorOptions& options, const Membership& membership) {
+  const ClusterConfig& cluster = options.config.cluster();
   const auto usable = [](const Member* server) { return !server->lane_endpoints.empty(); };
   const auto there =
       static_cast<uint64_t>(std::ranges::count_if(membership.OfKind(SERVER), usable));
@@ -40,11 +42,11 @@ WaitReason WaitsToBegin(const ClusterConfig& cluster, const Membership& membersh
                                          : 0,
                                      Lacking(cluster.workers(), membership.OfKind(WORKER).size()));
   return {WaitReason::Kind::kMembers, missing,
-          absl::StrCat("the job starts once they have joined; ", kStartAgain)};
+          absl::StrCat("the job then starts", Remedy(options))};
 }
 
-WaitReason WaitsToRollBack(const JobCheckpoints& checkpoints, const LeavingNodes& leaving,
-                           const Membership& membership) {
+WaitReason WaitsToRollBack(const CoordinatorOptions& options, const JobCheckpoints& checkpoints,
+                           const LeavingNodes& leaving, const Membership& membership) {
   const std::string goes_back = absl::StrCat("the job then rolls back to the checkpoint of step ",
                                              checkpoints.committed_version());
   if (checkpoints.AwaitsResiduals()) {
@@ -64,7 +66,7 @@ WaitReason WaitsToRollBack(const JobCheckpoints& checkpoints, const LeavingNodes
           : 0;
   return {WaitReason::Kind::kMembers,
           ToJoin(servers, lacking(WORKER, leaving.WorkersThatStay().size())),
-          absl::StrCat(goes_back, "; ", kStartAgain)};
+          absl::StrCat(goes_back, Remedy(options))};
 }
 
 // "server-0, worker-2"
@@ -89,8 +91,8 @@ std::string NotReady(const JobViews& views, const Membership& membership) {
 std::optional<WaitReason> Coordinator::WaitsFor() const {
   using Kind = WaitReason::Kind;
   if (stage_.ended()) return std::nullopt;
-  if (!views_.begun()) return WaitsToBegin(config().cluster(), membership_);
-  if (stage_.rolling_back()) return WaitsToRollBack(checkpoints_, leaving_, membership_);
+  if (!views_.begun()) return WaitsToBegin(options_, membership_);
+  if (stage_.rolling_back()) return WaitsToRollBack(options_, checkpoints_, leaving_, membership_);
   if (phase() == WAITING) {
     return WaitReason{Kind::kReady, absl::StrCat(NotReady(views_, membership_), " to be ready"),
                       "they load weights and data; a node without a heartbeat for "
@@ -102,7 +104,7 @@ std::optional<WaitReason> Coordinator::WaitsFor() const {
   }
   if (!views_.EveryVirtualWorkerIsCarried()) {
     return WaitReason{Kind::kMembers, ToJoin(0, 1),
-                      absl::StrCat("some virtual workers have no worker; ", kStartAgain)};
+                      absl::StrCat("some virtual workers have no worker", Remedy(options_))};
   }
   const uint64_t last = timeline_->LastStep();
   if (timeline_->progress.step() < last) return std::nullopt;

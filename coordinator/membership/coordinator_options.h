@@ -33,6 +33,8 @@ struct CoordinatorOptions {
   // Command line that continues the job, without --resume (next_lines.h). Not in the journal: it is
   // that of the process which runs the job now.
   std::string continue_with;
+  // Whether a launcher starts the nodes, and replacements for lost ones. Not in the journal either.
+  bool launched = false;
   std::string data_notice;  // user-facing notice about the data and the resumed run; may be empty
   // Settings that differ from those of the checkpoint of `start`: "train.steps 300 -> 600".
   std::vector<std::string> changed_settings;

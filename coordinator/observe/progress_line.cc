@@ -35,6 +35,15 @@ std::string DurationText(double seconds) {
   return absl::StrFormat("%d:%02d", minutes, rest);
 }
 
+namespace {
+
+// Control sequences of terminals (DECAWM, EL). Without automatic wrapping a narrow terminal clips
+// the line, which then stays in one row.
+constexpr char kRewrite[] = "\r\x1b[K\x1b[?7l";
+constexpr char kWrapAgain[] = "\x1b[?7h";
+
+}  // namespace
+
 std::string ProgressLine::Text() const {
   if (recent_.empty()) return waiting_;
   double tokens = 0, seconds = 0, wait = 0, bytes = 0;
@@ -51,10 +60,11 @@ std::string ProgressLine::Text() const {
   std::string text = absl::StrFormat("%sstep %d/%d  ", replays ? "replay of " + replay_ + "  " : "",
                                      newest.step, steps_);
   if (!replays) absl::StrAppendFormat(&text, "loss %.3f  ", newest.loss);
-  absl::StrAppendFormat(&text, "%s %s/s  exchange %.1f ms, %s/step  left %s",
+  absl::StrAppendFormat(&text, "%s %s/s  left %s  exchange %.1f ms, %s/step",
                         WithThousands(seconds > 0 ? static_cast<uint64_t>(tokens / seconds) : 0),
-                        replays ? "samples" : "tokens", wait / count * 1e3, ByteText(bytes / count),
-                        DurationText(seconds / count * static_cast<double>(left)));
+                        replays ? "samples" : "tokens",
+                        DurationText(seconds / count * static_cast<double>(left)),
+                        wait / count * 1e3, ByteText(bytes / count));
   return text;
 }
 
@@ -73,7 +83,7 @@ void ProgressLine::Step(const StepMetrics& metrics, absl::Time now) {
 void ProgressLine::Show(const std::string& text) {
   if (!recent_.empty()) shown_step_ = recent_.back().step;
   if (out_ == nullptr) return;
-  out_(terminal_ ? absl::StrCat("\r", text, "\x1b[K") : absl::StrCat(text, "\n"));
+  out_(terminal_ ? absl::StrCat(kRewrite, text, kWrapAgain) : absl::StrCat(text, "\n"));
   line_open_ = terminal_;
 }
 

@@ -14,7 +14,7 @@
 
 namespace tug {
 
-// Progress of a running job for the user: on a terminal one line that is rewritten; elsewhere a
+// Progress of a running job for the user: on a terminal one row that is rewritten; elsewhere a
 // plain line every kPlainGap and every 5% of the steps, at most one per second. Events get lines of
 // their own. Not thread-safe.
 class ProgressLine {
@@ -48,8 +48,8 @@ class ProgressLine {
   // Writes the newest state if it was not shown yet, and ends the line.
   void Finish();
 
-  // "step 340/2000  loss 2.113  31,402 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:48"; in a
-  // replay "replay of vgg16  step 340/2000  198 samples/s  exchange ..."
+  // "step 340/2000  loss 2.113  31,402 tokens/s  left 0:48  exchange 4.1 ms, 6.6 MB/step"; in a
+  // replay "replay of vgg16  step 340/2000  198 samples/s  left ..."
   std::string Text() const;
 
  private:

@@ -51,8 +51,8 @@ TEST(ProgressLine, SaysThatItIsAReplayAndCountsSamples) {
   ProgressLine line(capture.output(), true, 2000, "vgg16");
   line.Step(Step(340), absl::UnixEpoch());
   EXPECT_EQ(line.Text(),
-            "replay of vgg16  step 340/2000  31,475 samples/s  exchange 4.1 ms, 6.6 MB/step  left "
-            "0:41");
+            "replay of vgg16  step 340/2000  31,475 samples/s  left 0:41  exchange 4.1 ms, 6.6 "
+            "MB/step");
 }
 
 TEST(ProgressLine, SaysWhatAPersonWantsToKnow) {
@@ -61,7 +61,7 @@ TEST(ProgressLine, SaysWhatAPersonWantsToKnow) {
   line.Step(Step(340), absl::UnixEpoch());
   EXPECT_EQ(
       out.text,
-      "step 340/2000  loss 2.113  31,475 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:41\n");
+      "step 340/2000  loss 2.113  31,475 tokens/s  left 0:41  exchange 4.1 ms, 6.6 MB/step\n");
 }
 
 TEST(ProgressLine, WritesAPlainLineNowAndThen) {
@@ -87,7 +87,7 @@ TEST(ProgressLine, TellsOfALongWaitAgainAndAgain) {
   EXPECT_THAT(out.text, HasSubstr("waiting for 1 server to join\n"));
 }
 
-TEST(ProgressLine, RewritesOneLineOnATerminal) {
+TEST(ProgressLine, RewritesOneRowOnATerminal) {
   Capture out;
   ProgressLine line(out.output(), /*terminal=*/true, 100);
   line.Wait("waiting for 1 worker", absl::Seconds(1), absl::UnixEpoch());
@@ -96,7 +96,9 @@ TEST(ProgressLine, RewritesOneLineOnATerminal) {
   }
   EXPECT_EQ(Lines(out.text), 0);
   line.Say("checkpoint");
-  EXPECT_THAT(out.text, HasSubstr("\r\x1b[Kcheckpoint\n\rstep 50/100"));
+  // A terminal narrower than the line must not wrap it: the next update rewrites one row.
+  EXPECT_THAT(out.text, HasSubstr("\r\x1b[Kcheckpoint\n\r\x1b[K\x1b[?7lstep 50/100"));
+  EXPECT_TRUE(out.text.ends_with("\x1b[?7h"));
   line.Finish();
   EXPECT_EQ(Lines(out.text), 2);
 }

@@ -231,8 +231,13 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
                             job_steps, DurationText(absl::ToDoubleSeconds(time)),
                             ResultText(status.step())));
   if (status.has_best() && (status.stopped_early() || status.best().version() != status.step())) {
-    line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
-                              status.best().loss(), status.best().version()));
+    const uint64_t samples = config_.train().eval_samples();
+    line_.Say(absl::StrFormat(
+        "best evaluation: validation loss %.4f at step %d%s", status.best().loss(),
+        status.best().version(),
+        samples == 0
+            ? ""
+            : absl::StrCat(" (of ", samples, " samples; the last one read the whole split)")));
   }
   const std::string sync_text = SyncText(config_.sync(), SyncFiguresOf(status));
   if (!sync_text.empty()) line_.Say(sync_text);

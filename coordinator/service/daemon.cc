@@ -250,6 +250,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   ASSIGN_OR_RETURN(job.reporter, MakeReporter(job, std::move(metrics), begin.start, options));
   begin.predicts_steps = options.predict_steps != nullptr;
   begin.continue_with = options.continue_with;
+  begin.launched = options.launched;
   JournalRecord first;
   first.set_time_ns(absl::ToUnixNanos(job.began));
   *first.mutable_begin() = BeginOf(begin);
@@ -355,6 +356,7 @@ class TakingUp {
     job_.loop = std::make_unique<JobLoop>(*job_.reporter, job_.config, job_.run_dir, options_);
     ReportStart(begin, *job_.reporter);
     begin.continue_with = options_.continue_with;
+    begin.launched = options_.launched;
     job_.coordinator = std::make_unique<Coordinator>(std::move(begin));
     return absl::OkStatus();
   }

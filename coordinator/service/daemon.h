@@ -29,6 +29,7 @@ struct CoordinatorDaemonOptions {
   std::string note;        // line to print at the start; may be empty
   // Command line that continues the job, without --resume; empty: that of the job's kind.
   std::string continue_with;
+  bool launched = false;  // a launcher starts the nodes, and replacements for lost ones
   // Predicts the step times of a job, for comm.scheduler AUTO. Called on its own thread; may take
   // long, but must check `stop` often. After an error tuning continues without a prediction. Null:
   // no predictions.
