@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cli/watch/ended_run.h"
 #include "cli/watch/status_text.h"
 #include "cli/watch/status_watch.h"
 #include "control/control_client.h"
@@ -52,6 +53,12 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
   return absl::OkStatus();
 }
 
+absl::Status ShowEndedRun(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::string text, EndedRunText(run_dir));
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
 absl::Status StopJob(const CoordinatorArguments& arguments) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
   ASSIGN_OR_RETURN(const StopReply reply, client->Stop());
@@ -83,7 +90,7 @@ void AddStatusCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<CoordinatorArguments>();
   auto watch = std::make_shared<bool>(false);
   CLI::App* command =
-      app.add_subcommand("status", "Shows the progress of a running job and its nodes");
+      app.add_subcommand("status", "Shows the progress of a job and its nodes, or how it ended");
   arguments->AddTo(*command);
   command->add_flag(
       "--watch", *watch,
@@ -95,6 +102,9 @@ void AddStatusCommand(CLI::App& app, Command& chosen) {
       "  tug status --coordinator 127.0.0.1:7070");
   command->callback([arguments, watch, &chosen] {
     chosen = [arguments, watch] {
+      if (arguments->address.empty() && HasEnded(arguments->run)) {
+        return ShowEndedRun(arguments->run);
+      }
       return *watch ? WatchStatus(*arguments) : ShowStatus(*arguments);
     };
   });

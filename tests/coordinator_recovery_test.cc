@@ -152,7 +152,7 @@ TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTa
   ExpectSameState(StateOf("undisturbed"), StateOf("run"));
   ExpectEachStepOnce("run");
   ExpectErrorLine(Run({"coordinator", "--recover", Path("run")}),
-                  {"cannot be recovered", "continue it with --resume " + Path("run")});
+                  {"cannot be recovered", "continue it with: tug train --resume " + Path("run")});
 }
 
 // The worker dies after the coordinator: nodes must have reopened the calls whose end reports a

@@ -11,9 +11,10 @@
 #include "base/files/file.h"
 #include "base/files/file_lock.h"
 #include "base/files/replace_file.h"
-#include "base/files/shell_word.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "config/job_config.h"
+#include "coordinator/membership/next_lines.h"
 #include "coordinator/utf8_check.h"
 
 namespace tug {
@@ -129,7 +130,8 @@ std::string HowToContinue(const std::string& run_dir) {
   if (absl::IsNotFound(FindCheckpoint(run_dir).status())) {
     return "it has no checkpoint: start the job again";
   }
-  return absl::StrCat("continue it with --resume ", ShellWord(run_dir));
+  const absl::StatusOr<JobConfig> job = LoadJobConfig(absl::StrCat(run_dir, "/", kConfigFile), {});
+  return absl::StrCat("continue it with: ", ResumeCommand(job.value_or(JobConfig()), run_dir, ""));
 }
 
 void RemoveCoordinatorAddress(const std::string& run_dir) {

@@ -72,8 +72,8 @@ absl::Status WriteCoordinatorAddress(const std::string& run_dir, const Coordinat
 // Errors: NOT_FOUND.
 absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run_dir);
 void RemoveCoordinatorAddress(const std::string& run_dir);
-// Remedy for a run without a coordinator: "continue it with --resume runs/a"; without a checkpoint
-// "it has no checkpoint: start the job again".
+// Remedy for a run without a coordinator: "continue it with: tug train --resume runs/a"; without a
+// checkpoint "it has no checkpoint: start the job again".
 std::string HowToContinue(const std::string& run_dir);
 void RemoveKeys(const std::string& run_dir);
 
