@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/files/shell_word.h"
+#include "base/log.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
@@ -34,6 +35,7 @@
 namespace tug {
 namespace {
 
+constexpr char kLauncherProcess[] = "launcher";  // in logs
 constexpr char kSpare[] = "--spare";
 constexpr absl::Duration kKillTime = absl::Seconds(3);  // for remote hosts to confirm the kill
 
@@ -105,6 +107,8 @@ class Supervisor {
   absl::Status StartCoordinator(const std::vector<std::string>& arguments);
   std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadReport();
+  // Makes the folder of the nodes' logs, and begins the launcher's own log in it.
+  absl::StatusOr<std::filesystem::path> MakeLogFolder() const;
   absl::Status MakeNodePrograms();
   absl::Status Start(Program program);
   // Waits for an interrupt or another event while the job is being ended.
@@ -154,6 +158,8 @@ absl::Status Supervisor::HandleEvent() {
   } else if (event.ended.has_value()) {
     const Ended& ended = *event.ended;
     ended_[ended.name] = ended;
+    LogInFile(ended.exited_with_zero() ? LogLevel::kInfo : LogLevel::kWarning,
+              absl::StrCat(ended.Who(), " ", ended.How()));
     // The pipe may still hold the report of a coordinator that has ended.
     while (ended.name == kCoordinatorProcess && report_fd_.valid()) RETURN_IF_ERROR(ReadReport());
     core_.OnExit(ended.name, ExitOf(ended), ended.at);
@@ -288,13 +294,24 @@ GpuShare Supervisor::GpuShareOf(uint32_t worker) const {
   return share;
 }
 
-absl::Status Supervisor::MakeNodePrograms() {
+absl::StatusOr<std::filesystem::path> Supervisor::MakeLogFolder() const {
   const std::filesystem::path logs = job_.log_folder.empty()
                                          ? std::filesystem::path(run_dir_) / kLogFolder
                                          : std::filesystem::path(job_.log_folder);
   std::error_code error;
   std::filesystem::create_directories(logs, error);
   if (error) return FileError(error.value(), "make the folder", logs.string());
+  // Callers that run several jobs have a log of their own.
+  if (job_.coordinator_log.empty()) {
+    SetLogProcess(kLauncherProcess);
+    RETURN_IF_ERROR(SetLogFile(logs / absl::StrCat(kLauncherProcess, ".log")));
+  }
+  return logs;
+}
+
+absl::Status Supervisor::MakeNodePrograms() {
+  ASSIGN_OR_RETURN(const std::filesystem::path logs, MakeLogFolder());
+  std::error_code error;
   struct Nodes {
     const char* kind;
     uint32_t count;
@@ -337,9 +354,12 @@ absl::Status Supervisor::MakeNodePrograms() {
 
 absl::Status Supervisor::Start(Program program) {
   if (!job_.security.keys.none()) program.keys = KeyFileText(job_.security.keys);
-  if (!job_.elsewhere) return launcher_.Start(program).status();
-  ASSIGN_OR_RETURN(const Program stand_in, job_.elsewhere(program, run_dir_));
-  return launcher_.Start(stand_in).status();
+  if (job_.elsewhere) {
+    ASSIGN_OR_RETURN(program, job_.elsewhere(program, run_dir_));
+  }
+  ASSIGN_OR_RETURN(const pid_t pid, launcher_.Start(program));
+  LogInFile(LogLevel::kInfo, absl::StrCat("started ", program.name, " (pid ", pid, ")"));
+  return absl::OkStatus();
 }
 
 void Supervisor::KillAll() {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tug_test.h"
 
@@ -92,6 +93,9 @@ TEST_F(FaultsTest, AKillWhileNodesJoinIsMadeGood) {
   EXPECT_NE(train.err().find(absl::StrCat("(pid ", victim, ") was killed by signal 9")),
             std::string::npos)
       << train.err();
+  EXPECT_THAT(ReadText(Path("run/logs/launcher.log")),
+              ::testing::ContainsRegex(absl::StrCat("warning launcher: worker-[01] \\(pid ", victim,
+                                                    "\\) was killed by signal 9")));
   train.Signal(SIGINT);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectOrderlyEnd(train, "run");
