@@ -42,9 +42,10 @@ absl::Status New(const NewArguments& arguments) {
         absl::StrCat(path, " exists: delete it, or write another file with --out FILE"));
   }
   ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(arguments.data));
+  ASSIGN_OR_RETURN(const uint64_t text_bytes, text.MeasureText());
   const JobProposal proposal = ProposeJob({.name = arguments.name,
                                            .data_path = AbsolutePath(arguments.data),
-                                           .text_bytes = text.estimated_text_bytes(),
+                                           .text_bytes = text_bytes,
                                            .cores = static_cast<uint32_t>(ReadCpuBudget().usable),
                                            .minutes = arguments.minutes});
   const std::string job = JobFileText(proposal);

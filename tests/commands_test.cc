@@ -114,6 +114,23 @@ TEST_F(CommandsTest, NewWritesAJobFileThatTrains) {
   ExpectErrorLine(Run(create), {Path("mine.textproto") + " exists", "--out"});
   Write("table.csv", "id,text\n1,x\n");
   ExpectErrorLine(Run({"new", "other", "--data", Path("table.csv")}), {"CSV", "FILE.jsonl"});
+  Write("words.jsonl", "{\"text\": \"one\"}\n{\"words\": \"two\"}\n");
+  ExpectErrorLine(Run({"new", "other", "--data", Path("words.jsonl")}), {"words.jsonl", "text"});
+}
+
+TEST_F(CommandsTest, StatusOfAnEndedRunSummarisesIt) {
+  Process& train = StartTraining("run", {});
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  ASSERT_EQ(train.exit_code(), 0) << train.err();
+  for (const Texts& command : {Texts{"status"}, Texts{"status", "--watch"}}) {
+    const Process& status = Run(command + Texts{Path("run")});
+    EXPECT_EQ(status.exit_code(), 0) << status.err();
+    EXPECT_THAT(status.out(), ContainsRegex("^job [a-z]+: done, 50 of 50 steps\ntraining loss "
+                                            "[0-9.]+; validation loss [0-9.]+ at step 50"));
+    EXPECT_THAT(status.out(), HasSubstr("last checkpoint: step 50\nnext: tug sample --from "));
+  }
+  ExpectErrorLine(Run({"stop", Path("run")}),
+                  {"the job has ended; continue it with: tug train --resume " + Path("run")});
 }
 
 TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {

@@ -27,6 +27,17 @@ std::string Shortened(std::vector<std::string> items) {
   return absl::StrJoin(items, ", ");
 }
 
+// "2 files", "1 file of JSON lines", "3 files, 2 of them JSON lines"
+std::string FileCounts(const TextSource& text) {
+  const std::string files = Counted(text.files().size(), "file");
+  const auto documents = std::ranges::count_if(text.files(), [&](const TextSource::File& file) {
+    return HoldsDocuments(file.path, text.rules());
+  });
+  if (documents == 0) return files;
+  if (static_cast<size_t>(documents) == text.files().size()) return files + " of JSON lines";
+  return absl::StrCat(files, ", ", documents, " of them JSON lines");
+}
+
 std::string LabelCounts(const TokenFile& file) {
   const std::vector<std::string>& labels = file.info().labels;
   std::vector<uint64_t> lines(labels.size());
@@ -42,7 +53,7 @@ std::string LabelCounts(const TokenFile& file) {
 
 std::string DataSummary(const TextSource& text, const TokenFile& file) {
   const TokenFileInfo& info = file.info();
-  std::string summary = absl::StrCat("text: ", Counted(text.files().size(), "file"), ", ");
+  std::string summary = absl::StrCat("text: ", FileCounts(text), ", ");
   if (info.form != TextForm::kRunning) {
     absl::StrAppend(&summary, Counted(info.lines, "line"), ", ");
   }

@@ -44,6 +44,13 @@ class PlainReader final : public TextReader {
   const FileDescriptor fd_;
 };
 
+// zlib begins its messages with a name that it made from the descriptor: "<fd:11>: incorrect ...".
+std::string WithoutName(std::string_view why) {
+  constexpr std::string_view kEnd = ">: ";
+  const size_t end = why.starts_with("<fd:") ? why.find(kEnd) : why.npos;
+  return std::string(end == why.npos ? why : why.substr(end + kEnd.size()));
+}
+
 class GzipReader final : public TextReader {
  public:
   static absl::StatusOr<std::unique_ptr<TextReader>> Open(const std::string& path,
@@ -67,7 +74,7 @@ class GzipReader final : public TextReader {
       int error = Z_OK;
       const char* const why = gzerror(file_, &error);  // Z_BUF_ERROR: the file ends in a member
       if (error == Z_ERRNO) return FileError(errno, "read", path_);
-      if (error != Z_OK && error != Z_STREAM_END) return Damaged(path_, why);
+      if (error != Z_OK && error != Z_STREAM_END) return Damaged(path_, WithoutName(why));
       if (got <= 0) break;
       held += static_cast<size_t>(got);
     }

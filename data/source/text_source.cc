@@ -108,6 +108,18 @@ uint64_t TextSource::estimated_text_bytes() const {
   return sum;
 }
 
+absl::StatusOr<uint64_t> TextSource::MeasureText() const {
+  uint64_t sum = 0;
+  const auto whole = [](std::string_view text) { return text.size(); };
+  RETURN_IF_ERROR(ForEachPiece(whole, [&sum](std::string_view piece, uint64_t) {
+    sum += piece.size();
+    return absl::OkStatus();
+  }));
+  if (sum > 0) return sum;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "data.path ", path_, " has no text; set it to a file or folder with text in it"));
+}
+
 uint64_t TextSource::Key() const {
   std::error_code ignored;
   std::string key = std::filesystem::canonical(path_, ignored).string();

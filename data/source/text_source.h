@@ -38,6 +38,9 @@ class TextSource {
   uint64_t size_bytes() const;  // on disk
   // Size of the text, without reading it: a compressed file counts four times.
   uint64_t estimated_text_bytes() const;
+  // Size of the text. Reads all of it, and so finds what a job would refuse. Errors: those of
+  // OpenText; INVALID_ARGUMENT for no text at all.
+  absl::StatusOr<uint64_t> MeasureText() const;
 
   // XXH3 of real path, names, sizes and modification times: changes when any file is modified.
   uint64_t Key() const;
