@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/resume_check.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -110,6 +112,11 @@ JobConfig Comparable(JobConfig config) {
   return config;
 }
 
+// Whether a change is only that of the job's length, which decay_steps follows.
+bool IsLength(const std::string& change) {
+  return change.starts_with("train.steps ") || change.starts_with("optimizer.decay_steps ");
+}
+
 }  // namespace
 
 std::vector<std::string> ChangedSettings(const Manifest& manifest, const JobConfig& config) {
@@ -127,6 +134,8 @@ std::vector<std::string> ChangedSettings(const Manifest& manifest, const JobConf
       changes.push_back(absl::StrCat(kind.second, " (", kind.first, ")"));
     }
   }
+  std::ranges::stable_partition(changes,
+                                [](const std::string& change) { return !IsLength(change); });
   return changes;
 }
 

@@ -29,8 +29,8 @@ absl::Status CheckResumedText(const Manifest& manifest, const std::string& folde
                               const JobConfig& config);
 
 // User-facing texts of the settings in which `config` (resolved) differs from the one the
-// checkpoint was made with: "train.steps 300 -> 600", "optimizer.decay_steps 300 -> 600"; usually
-// none. Leaves out what each start or machine determines. Pure.
+// checkpoint was made with: "optimizer.learning_rate 0.001 -> 0.002", "train.steps 300 -> 600"; the
+// job's length is last; usually none. Leaves out what each start or machine determines. Pure.
 std::vector<std::string> ChangedSettings(const Manifest& manifest, const JobConfig& config);
 
 }  // namespace tug

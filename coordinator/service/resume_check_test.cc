@@ -57,7 +57,7 @@ TEST_F(ResumeCheckTest, ListsChangedSettings) {
   EXPECT_THAT(ChangedSettings(manifest_, config_), ElementsAre(steps));
   config_.mutable_checkpoint()->set_interval(7);
   EXPECT_THAT(ChangedSettings(manifest_, config_),
-              ElementsAre(steps, HasSubstr("checkpoint.interval ")));
+              ElementsAre(HasSubstr("checkpoint.interval "), steps));
 }
 
 TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {
