@@ -220,7 +220,7 @@ TEST(ExperimentReport, LeavesOutCasesThatAreNotPartOfThePlan) {
   const std::string page = ExperimentReportHtml(results);
   const std::string text = ExperimentReportMarkdown(results, {"figure-1.svg", "figure-2.svg"});
   for (const std::string& report : {page, text}) {
-    EXPECT_THAT(report, AllOf(HasSubstr("PRIORITY"), HasSubstr("1 cases, 2 repeats each"),
+    EXPECT_THAT(report, AllOf(HasSubstr("PRIORITY"), HasSubstr("1 case, 2 repeats each"),
                               Not(HasSubstr("FIFO")), Not(HasSubstr("100mbit")),
                               Not(HasSubstr("ompared with the baseline"))));
   }

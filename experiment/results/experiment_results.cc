@@ -267,14 +267,18 @@ std::vector<std::string> Failures(const ExperimentResults& results) {
   return failures;
 }
 
+std::string RunsText(uint64_t cases, uint64_t repeats) {
+  return absl::StrCat(cases, cases == 1 ? " case, " : " cases, ", repeats,
+                      repeats == 1 ? " repeat each" : " repeats each");
+}
+
 std::vector<std::pair<std::string, std::string>> ResultSettings(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   std::vector<std::pair<std::string, std::string>> settings = {
-      {"runs",
-       absl::StrFormat(
-           "%d cases, %d repeats each, seeds %d to %d; %d runs have ended, %d of them failed",
-           plan.cases.size(), plan.repeats, plan.first_seed, plan.seed(plan.repeats - 1),
-           plan.runs() - results.Missing(), results.Failed())},
+      {"runs", absl::StrFormat("%s, seeds %d to %d; %d runs have ended, %d of them failed",
+                               RunsText(plan.cases.size(), plan.repeats), plan.first_seed,
+                               plan.seed(plan.repeats - 1), plan.runs() - results.Missing(),
+                               results.Failed())},
       {"where", PlacesText(plan)},
       {"figures", SpreadMeaning(plan.repeats)},
       {"machine", Each(results, [](const ExperimentRow& row) { return row.origin.machine; })},

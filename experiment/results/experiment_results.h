@@ -6,6 +6,7 @@
 // (experiment/experiment_report.h). Functions are pure and thread-safe.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,6 +75,8 @@ std::vector<std::vector<std::string>> BaselineTable(const ExperimentResults& res
 std::vector<std::string> Findings(const ExperimentResults& results);
 // Reasons of failed runs, a sentence each.
 std::vector<std::string> Failures(const ExperimentResults& results);
+// "12 cases, 3 repeats each"
+std::string RunsText(uint64_t cases, uint64_t repeats);
 // Machine, commit, dates and settings of the runs: each distinct value once, or a range.
 std::vector<std::pair<std::string, std::string>> ResultSettings(const ExperimentResults& results);
 // Explanation of comparisons with a baseline.

@@ -170,8 +170,9 @@ std::string Runner::CommandFor(const PlannedCase& one, const PlacedJob& job) con
 std::string Runner::PlanText() const {
   const ExperimentPlan& plan = results_.plan;
   const auto chosen = std::count(chosen_.begin(), chosen_.end(), true);
-  return absl::StrCat(plan.file.question(), "\n", chosen, " cases, ", plan.repeats,
-                      " repeats each: ", chosen * plan.repeats, " runs, in ", shown_out_, "\n");
+  return absl::StrCat(plan.file.question(), "\n",
+                      RunsText(static_cast<uint64_t>(chosen), plan.repeats), ": ",
+                      chosen * plan.repeats, " runs, in ", shown_out_, "\n");
 }
 
 void Runner::PrintCommands() const {

@@ -255,7 +255,7 @@ TEST_F(ExperimentTest, ComparesWaysToExchange) {
                               "replay.size_scale=1", "--out", Path("out")});
     ASSERT_EQ(run.exit_code(), 0) << run.err();
     EXPECT_THAT(run.err(), Not(HasSubstr("tug: ")));
-    EXPECT_THAT(run.err(), HasSubstr("1 cases, 1 repeats each"));
+    EXPECT_THAT(run.err(), HasSubstr("1 case, 1 repeat each"));
     EXPECT_THAT(run.out(), AllOf(HasSubstr(row), HasSubstr("/out/report.html")));
   }
   for (const char* folder : {"out/runs/003-servers_2-none-r1", "out/runs/017-zero1-none-r1"}) {
