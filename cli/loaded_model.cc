@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/loaded_model.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/files/shell_word.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "huggingface/gpt2_config.h"
 #include "model/job_model.h"
 #include "model/layout.h"
 #include "model/transformer/create_model.h"
 #include "model/transformer/finite_weights.h"
 
 namespace tug {
+namespace {
+
+// Refuses a folder that a job can start from, but that is no run.
+absl::Status CheckIsRun(const std::string& from) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(from) / kHfWeightsFile, error)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      from, " is a Hugging Face folder, not a run: train from it with tug train JOB --init-from ",
+      ShellWord(from), ", then name that run"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string& from, int threads,
                                                                int max_micro_batch) {
+  RETURN_IF_ERROR(CheckIsRun(from));
   ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(from));
   ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(found.folder));
   std::unique_ptr<LoadedModel> loaded(new LoadedModel(found.folder, reader.manifest(), threads));

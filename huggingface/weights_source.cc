@@ -203,14 +203,14 @@ absl::Status WeightsSource::CheckValues(const BlockTable& blocks) const {
 }
 
 std::string WeightsSource::Notice(const BlockTable& blocks) const {
+  const std::string loaded = absl::StrCat("initial weights from ", path_);
   const auto* gpt2 = std::get_if<Gpt2Weights>(&source_);
-  if (gpt2 == nullptr) return "";
+  if (gpt2 == nullptr) return loaded;
   std::vector<std::string> unused = gpt2->Unused(blocks);
-  if (unused.empty()) return "";
+  if (unused.empty()) return loaded;
   const size_t count = unused.size();
   if (count > kMaxNamed) unused.resize(kMaxNamed);
-  return absl::StrCat("train.init_from ", path_, ": the model does not use ",
-                      absl::StrJoin(unused, ", "),
+  return absl::StrCat(loaded, ", of which the model does not use ", absl::StrJoin(unused, ", "),
                       count > kMaxNamed ? absl::StrCat(" and ", count - kMaxNamed, " more") : "");
 }
 

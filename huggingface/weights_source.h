@@ -48,7 +48,7 @@ class WeightsSource {
   // Reads every weight. Errors: those of ReadRange. REQUIRES: Check has passed.
   absl::Status CheckValues(const BlockTable& blocks) const;
 
-  // User-facing list of tensors that the model does not use; usually empty.
+  // User-facing text: where the weights come from, and tensors that the model does not use.
   std::string Notice(const BlockTable& blocks) const;
 
   // Copies elements [begin, end) of a block. Errors: those of CheckpointReader::ReadRange and of

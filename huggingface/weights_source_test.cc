@@ -268,7 +268,7 @@ TEST_F(ChangedWeightsTest, AHeadAloneIsTheEmbeddingOfATiedModel) {
   const JobConfig job = TinyJob();
   const std::string folder = Write();
   ASSERT_EQ(ErrorOfCheck(folder, job), "");
-  EXPECT_EQ(WeightsSource::Open(folder)->Notice(LayoutOf(job)), "");
+  EXPECT_EQ(WeightsSource::Open(folder)->Notice(LayoutOf(job)), "initial weights from " + folder);
   EXPECT_EQ(ReadAll(*WeightsSource::Open(folder), LayoutOf(job)),
             ReadAll(*WeightsSource::Open(kTiny), LayoutOf(job)));
   JobConfig untied = job;
@@ -290,8 +290,10 @@ TEST_F(ChangedWeightsTest, NamesUnusedTensorsOfAnyType) {
   std::string folder = Write();
   ASSERT_EQ(ErrorOfCheck(folder, job), "");
   EXPECT_THAT(WeightsSource::Open(folder)->Notice(LayoutOf(job)),
-              AllOf(HasSubstr("score.weight (F8_E4M3)"), Not(HasSubstr("attn.bias"))));
-  EXPECT_EQ(WeightsSource::Open(kTiny)->Notice(LayoutOf(job)), "");
+              AllOf(HasSubstr("of which the model does not use score.weight (F8_E4M3)"),
+                    Not(HasSubstr("attn.bias"))));
+  EXPECT_EQ(WeightsSource::Open(kTiny)->Notice(LayoutOf(job)),
+            std::string("initial weights from ") + kTiny);
   tensors[embedding_].dtype = "F8_E4M3";
   EXPECT_THAT(ErrorOfCheck(Write(), job),
               HasSubstr("transformer.wte.weight has type F8_E4M3: convert the weights to F32"));
