@@ -211,6 +211,7 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
                    WrittenMode(launched.job_text, "the job", arguments.job.Overrides()));
   ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
   job.command = LaunchWordsToResume(arguments);
+  job.keeps_log = true;
   job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
     return launched.StandIn(program, run_dir);
   };

@@ -46,6 +46,7 @@ absl::Status Train(const TrainArguments& train) {
   job.job_text = source.text;
   job.overrides = arguments.Overrides();
   job.command = TrainWordsToResume(train);
+  job.keeps_log = true;
   job.resume = arguments.resume;
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();

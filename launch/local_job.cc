@@ -59,6 +59,10 @@ std::string KillHint(const Ended& ended) {
   return "";
 }
 
+void LogStart(const std::string& name, pid_t pid) {
+  LogInFile(LogLevel::kInfo, absl::StrCat("started ", name, " (pid ", pid, ")"));
+}
+
 ProcessExit ExitOf(const Ended& ended) {
   if (ended.connection_lost()) return ProcessExit::kConnectionLost;
   if (ended.killed_by_signal()) return ProcessExit::kKilled;
@@ -107,8 +111,8 @@ class Supervisor {
   absl::Status StartCoordinator(const std::vector<std::string>& arguments);
   std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadReport();
-  // Makes the folder of the nodes' logs, and begins the launcher's own log in it.
-  absl::StatusOr<std::filesystem::path> MakeLogFolder() const;
+  absl::StatusOr<std::filesystem::path> MakeLogFolder() const;  // of the nodes
+  absl::Status OpenLog() const;                                 // of the launcher
   absl::Status MakeNodePrograms();
   absl::Status Start(Program program);
   // Waits for an interrupt or another event while the job is being ended.
@@ -128,7 +132,8 @@ class Supervisor {
   FileDescriptor report_fd_;  // valid until the coordinator has reported address and run folder
   std::string report_;
   std::string address_;
-  std::string run_dir_;                      // empty until the coordinator has reported it
+  std::string run_dir_;  // empty until the coordinator has reported it
+  pid_t coordinator_pid_ = 0;
   std::map<std::string, Program> programs_;  // of nodes, by name
   std::map<std::string, Ended> ended_;       // the last exit of each process, by name
 };
@@ -264,7 +269,10 @@ absl::Status Supervisor::ReadReport() {
   // The job of a coordinator that has exited is over; that of one that was killed is recovered.
   const auto ended = ended_.find(kCoordinatorProcess);
   if (ended != ended_.end() && !ended->second.killed_by_signal()) return absl::OkStatus();
-  if (first) RETURN_IF_ERROR(MakeNodePrograms());
+  if (first) {
+    RETURN_IF_ERROR(OpenLog());
+    RETURN_IF_ERROR(MakeNodePrograms());
+  }
   core_.OnReady(launcher_.Now());
   return absl::OkStatus();
 }
@@ -301,12 +309,20 @@ absl::StatusOr<std::filesystem::path> Supervisor::MakeLogFolder() const {
   std::error_code error;
   std::filesystem::create_directories(logs, error);
   if (error) return FileError(error.value(), "make the folder", logs.string());
-  // Callers that run several jobs have a log of their own.
-  if (job_.coordinator_log.empty()) {
-    SetLogProcess(kLauncherProcess);
-    RETURN_IF_ERROR(SetLogFile(logs / absl::StrCat(kLauncherProcess, ".log")));
-  }
   return logs;
+}
+
+absl::Status Supervisor::OpenLog() const {
+  std::error_code error;
+  if (!job_.keeps_log || !std::filesystem::exists(run_dir_, error)) return absl::OkStatus();
+  const std::filesystem::path logs = std::filesystem::path(run_dir_) / kLogFolder;
+  std::filesystem::create_directories(logs, error);
+  if (error) return FileError(error.value(), "make the folder", logs.string());
+  SetLogProcess(kLauncherProcess);
+  RETURN_IF_ERROR(SetLogFile(logs / absl::StrCat(kLauncherProcess, ".log")));
+  // Started before the run folder was known.
+  LogStart(kCoordinatorProcess, coordinator_pid_);
+  return absl::OkStatus();
 }
 
 absl::Status Supervisor::MakeNodePrograms() {
@@ -358,7 +374,8 @@ absl::Status Supervisor::Start(Program program) {
     ASSIGN_OR_RETURN(program, job_.elsewhere(program, run_dir_));
   }
   ASSIGN_OR_RETURN(const pid_t pid, launcher_.Start(program));
-  LogInFile(LogLevel::kInfo, absl::StrCat("started ", program.name, " (pid ", pid, ")"));
+  if (program.name == kCoordinatorProcess) coordinator_pid_ = pid;
+  LogStart(program.name, pid);
   return absl::OkStatus();
 }
 

@@ -54,6 +54,9 @@ struct LocalJob {
   std::function<absl::StatusOr<Program>(const Program& program, const std::string& run_dir)>
       elsewhere;
   std::string log_folder;  // for the nodes; empty: RUN/logs
+  // Whether RUN/logs/launcher.log gets the start and end of each process, if the run folder is
+  // visible here. One job of a process can have this log.
+  bool keeps_log = false;
   // Command that resumes the job, without --resume; empty: `tug train` with job_file and
   // `overrides`.
   std::vector<std::string> command;

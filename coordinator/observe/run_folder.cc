@@ -131,7 +131,23 @@ std::string HowToContinue(const std::string& run_dir) {
     return "it has no checkpoint: start the job again";
   }
   const absl::StatusOr<JobConfig> job = LoadJobConfig(absl::StrCat(run_dir, "/", kConfigFile), {});
-  return absl::StrCat("continue it with: ", ResumeCommand(job.value_or(JobConfig()), run_dir, ""));
+  return absl::StrCat("continue it with: ",
+                      ResumeCommand(job.value_or(JobConfig()), run_dir, ReadContinueWith(run_dir)));
+}
+
+absl::Status WriteContinueWith(const std::string& run_dir, const std::string& command) {
+  const std::string path = absl::StrCat(run_dir, "/", kContinueWithFile);
+  if (!command.empty()) return WriteFile(path, absl::StrCat(command, "\n"));
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  return absl::OkStatus();
+}
+
+std::string ReadContinueWith(const std::string& run_dir) {
+  std::ifstream file(absl::StrCat(run_dir, "/", kContinueWithFile));
+  std::string command;
+  std::getline(file, command);
+  return command;
 }
 
 void RemoveCoordinatorAddress(const std::string& run_dir) {

@@ -8,6 +8,8 @@
 //  coordinator        "HOST:PORT PID JOB" of the coordinator, while it runs
 //  keys               keys made for the job, while it runs (security/key_file.h)
 //  journal            inputs of the coordinator (journal.h), while the job runs
+//  continue_with      command line that continues the run, without --resume, of a run that was
+//                     launched on several hosts
 //  data/tokens.bin    the text as tokens
 //  metrics.jsonl      see metrics_log.h
 //  metrics_address    with watch.metrics: "HOST:PORT" of the coordinator's /metrics and /targets,
@@ -33,6 +35,7 @@ inline constexpr char kLockFile[] = "lock";
 inline constexpr char kCoordinatorFile[] = "coordinator";
 inline constexpr char kKeysFile[] = "keys";
 inline constexpr char kJournalFile[] = "journal";
+inline constexpr char kContinueWithFile[] = "continue_with";
 inline constexpr char kTokenFile[] = "data/tokens.bin";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kMetricsAddressFile[] = "metrics_address";
@@ -75,6 +78,9 @@ void RemoveCoordinatorAddress(const std::string& run_dir);
 // Remedy for a run without a coordinator: "continue it with: tug train --resume runs/a"; without a
 // checkpoint "it has no checkpoint: start the job again".
 std::string HowToContinue(const std::string& run_dir);
+// The command line of kContinueWithFile; empty: none. Writing an empty one removes the file.
+absl::Status WriteContinueWith(const std::string& run_dir, const std::string& command);
+std::string ReadContinueWith(const std::string& run_dir);
 void RemoveKeys(const std::string& run_dir);
 
 }  // namespace tug

@@ -99,6 +99,14 @@ TEST_F(RunFolderTest, KeepsTheCoordinatorsAddress) {
               HasSubstr("the job has ended; it has no checkpoint: start the job again"));
 }
 
+TEST_F(RunFolderTest, KeepsTheCommandThatContinuesTheRun) {
+  EXPECT_EQ(ReadContinueWith(root_), "");
+  ASSERT_TRUE(WriteContinueWith(root_, "tug launch job --hosts 'my hosts'").ok());
+  EXPECT_EQ(ReadContinueWith(root_), "tug launch job --hosts 'my hosts'");
+  ASSERT_TRUE(WriteContinueWith(root_, "").ok());
+  EXPECT_EQ(ReadContinueWith(root_), "");
+}
+
 TEST_F(RunFolderTest, HasOneOwnerAtATime) {
   absl::StatusOr<OwnedRunFolder> owned = CreateAndOwnRunFolder("a", "job");
   ASSERT_TRUE(owned.ok()) << owned.status();

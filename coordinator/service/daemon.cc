@@ -248,6 +248,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   const std::string metrics_path = PathIn(job.run_dir, kMetricsFile);
   ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Open(metrics_path, begin.start.number));
   ASSIGN_OR_RETURN(job.reporter, MakeReporter(job, std::move(metrics), begin.start, options));
+  RETURN_IF_ERROR(WriteContinueWith(job.run_dir, options.continue_with));
   begin.predicts_steps = options.predict_steps != nullptr;
   begin.continue_with = options.continue_with;
   begin.launched = options.launched;

@@ -187,6 +187,11 @@ TEST_F(LaunchTest, EndsInOrderWhenInterrupted) {
                                   HasSubstr(" --resume " + Path("run"))));
   ExpectDaemonsGone(kGoneTime);
   EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
+  EXPECT_THAT(Run({"status", Path("run")}).out(),
+              AllOf(HasSubstr("stopped, "), HasSubstr("continue with: tug launch " + job() + " ")));
+  EXPECT_THAT(
+      ReadText(Path("run/logs/launcher.log")),
+      AllOf(HasSubstr("launcher: started coordinator "), HasSubstr("worker-0 exited with")));
 }
 
 // The reaction to the lost connection must not count as a second signal.
