@@ -149,8 +149,6 @@ TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {
                                  HasSubstr("training paused for at most"), HasSubstr("peak memory"),
                                  HasSubstr("tug sample --from run")));
   EXPECT_EQ(train.out(), "");
-  EXPECT_THAT(Run({"status", Path("run")}).err(),
-              AllOf(HasSubstr("the job has ended"), HasSubstr("--resume")));
 }
 
 TEST_F(CommandsTest, TrainNamesRunFoldersByItself) {

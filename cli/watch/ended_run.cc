@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -76,6 +77,7 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir) {
     absl::StrAppend(&text, losses, "\n");
   }
   const RunOutcome outcome = {.run = run_dir,
+                              .continue_with = ReadContinueWith(run_dir),
                               .checkpoint = checkpoint.ok() ? checkpoint->manifest.version() : 0,
                               .complete = end.has_value() && end->reason == kDone,
                               .stopped_early = end.has_value() && end->reason == "stopped early"};
@@ -84,7 +86,13 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir) {
                       ? ""
                       : absl::StrCat(", last checkpoint: step ", WithThousands(outcome.checkpoint)),
                   "\n");
-  for (const std::string& line : NextLines(config, outcome)) absl::StrAppend(&text, line, "\n");
+  if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) {
+    absl::StrAppend(&text, checkpoint.status().message(), "\n");
+  } else if (outcome.checkpoint == 0 && step > 0) {
+    absl::StrAppend(&text, "the run has no checkpoint\n");
+  } else {
+    for (const std::string& line : NextLines(config, outcome)) absl::StrAppend(&text, line, "\n");
+  }
   return text;
 }
 
