@@ -103,6 +103,12 @@ void AppendCompletion(const CLI::App& app, const std::string& path, Completed& c
   }
 }
 
+Completed CompletedOf(const CLI::App& app) {
+  Completed completed;
+  AppendCompletion(app, app.get_name(), completed);
+  return completed;
+}
+
 }  // namespace
 
 const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
@@ -144,9 +150,21 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
   return page;
 }
 
+std::string JobManPage(const std::string& job_help, const std::string& version) {
+  return absl::StrCat(
+      ".TH TUG\\-JOB 5 \"\" \"", Roff(version), "\" \"File Formats\"\n",
+      ".SH NAME\ntug\\-job \\- job file of tug\n.SH DESCRIPTION\n",
+      "A job file is text in the format of protocol buffers: fields of the message JobConfig, for "
+      "example\n.PP\n.nf\nname: \"mine\"\ndata { path: \"text.txt\" }\ntrain { steps: 500 "
+      "}\n.fi\n.PP\n",
+      "A field that is not set has its default. ", Bold("tug new"),
+      " writes a job file for a text; ", Bold("tug train --set train.steps=100"),
+      " sets a field for one run.\n.SH FIELDS\n.nf\n", Roff(job_help), "\n.fi\n", ".SH SEE ALSO\n",
+      Bold("tug"), "(1)\n");
+}
+
 std::string BashCompletion(const CLI::App& app) {
-  Completed completed;
-  AppendCompletion(app, app.get_name(), completed);
+  const Completed completed = CompletedOf(app);
   const std::string function = absl::StrCat("_", app.get_name());
   return absl::StrCat("# bash completion of ", app.get_name(), ", generated from its commands\n",
                       function,
@@ -172,6 +190,37 @@ std::string BashCompletion(const CLI::App& app) {
 }
 complete -o bashdefault -o default -F )sh",
                       function, " ", app.get_name(), "\n");
+}
+
+std::string ZshCompletion(const CLI::App& app) {
+  const Completed completed = CompletedOf(app);
+  const std::string function = absl::StrCat("_", app.get_name());
+  return absl::StrCat("#compdef ", app.get_name(), "\n# Generated from the commands of ",
+                      app.get_name(), "\n", function,
+                      R"sh(() {
+  local at=)sh",
+                      app.get_name(), R"sh( word commands options taking
+  for word in "${(@)words[2,CURRENT-1]}"; do
+    case "$at $word" in
+    )sh",
+                      completed.paths, R"sh() at="$at $word" ;;
+    esac
+  done
+  case "$at" in
+)sh",
+                      completed.cases, R"sh(  esac
+  if [[ " $taking " == *" ${words[CURRENT-1]} "* ]]; then
+    _files
+  elif [[ ${words[CURRENT]} == -* ]]; then
+    compadd -- ${=options}
+  elif [[ -n $commands ]]; then
+    compadd -- ${=commands}
+  else
+    _files
+  fi
+}
+)sh",
+                      function, " \"$@\"\n");
 }
 
 }  // namespace tug

@@ -23,9 +23,15 @@ std::vector<std::string> OptionNames(const CLI::App& app);
 // The page tug(1), in man(7) macros. `version`: output of `tug --version`.
 std::string ManPage(const CLI::App& app, const std::string& version);
 
+// The page tug-job(5): the text of `tug help job`.
+std::string JobManPage(const std::string& job_help, const std::string& version);
+
 // A script for bash 4 or newer that completes commands and options; where neither applies, bash
 // completes file names.
 std::string BashCompletion(const CLI::App& app);
+
+// The same for zsh: the file _tug of a folder in $fpath.
+std::string ZshCompletion(const CLI::App& app);
 
 }  // namespace tug
 

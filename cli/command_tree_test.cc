@@ -37,12 +37,20 @@ class CommandTreeTest : public ::testing::Test {
 
   // Bash's proposals for the last of the words.
   std::string Complete(const std::string& words) {
+    return OutputOf("bash -eu",
+                    BashCompletion(app_) + "COMP_WORDS=(" + words + ")\n" +
+                        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_boat\necho \"${COMPREPLY[*]}\"\n");
+  }
+  // Zsh's: all words from which it selects; FILES: it completes file names.
+  std::string CompleteInZsh(const std::string& words) {
+    return OutputOf("zsh -feu", "compadd() { shift; echo $*; }\n_files() { echo FILES; }\nwords=(" +
+                                    words + ")\nCURRENT=$#words\n" + ZshCompletion(app_));
+  }
+  static std::string OutputOf(const std::string& shell, const std::string& script) {
     const std::filesystem::path path =
         std::filesystem::path(::testing::TempDir()) / "command_tree_test.sh";
-    std::ofstream(path)
-        << BashCompletion(app_) << "COMP_WORDS=(" << words << ")\n"
-        << "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_boat\necho \"${COMPREPLY[*]}\"\n";
-    const std::string command = absl::StrCat("bash -eu ", path.string(), " 2>&1");
+    std::ofstream(path) << script;
+    const std::string command = absl::StrCat(shell, " ", path.string(), " 2>&1");
     std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
     char line[4096] = "";
     const bool read = std::fgets(line, sizeof(line), pipe.get()) != nullptr;
@@ -70,6 +78,17 @@ TEST_F(CommandTreeTest, LeavesFilesToBash) {
   EXPECT_EQ(Complete("boat pull --rope -"), "") << "the value of an option";
 }
 
+TEST_F(CommandTreeTest, CompletesInZsh) {
+  if (!std::filesystem::exists("/usr/bin/zsh")) {
+    GTEST_SKIP() << "skipped: no zsh; deploy/setup --tests installs it";
+  }
+  EXPECT_EQ(CompleteInZsh("boat ''"), "pull harbour");
+  EXPECT_EQ(CompleteInZsh("boat pull --"), "--help --rope --fast");
+  EXPECT_EQ(CompleteInZsh("boat harbour push --"), "--help --rope");
+  EXPECT_EQ(CompleteInZsh("boat pull x"), "FILES");
+  EXPECT_EQ(CompleteInZsh("boat pull --rope -"), "FILES") << "the value of an option";
+}
+
 TEST_F(CommandTreeTest, ManPageHasEveryCommandAndOption) {
   const std::string page = ManPage(app_, "boat 1.2");
   EXPECT_THAT(page, HasSubstr(".TH BOAT 1 \"\" \"boat 1.2\""));
@@ -80,6 +99,12 @@ TEST_F(CommandTreeTest, ManPageHasEveryCommandAndOption) {
   EXPECT_THAT(page, HasSubstr(".nf\nExample:\n  boat pull it\n.fi"));
   EXPECT_THAT(page, HasSubstr("Pulls 'one' ship \\e or more"));
   EXPECT_THAT(page, Not(HasSubstr("inner")));
+}
+
+TEST(JobManPage, HasTheTextAsItIs) {
+  EXPECT_THAT(JobManPage("message A {\n  .b = 'c\\d'\n", "boat 1.2"),
+              AllOf(HasSubstr(".TH TUG\\-JOB 5 \"\" \"boat 1.2\""),
+                    HasSubstr(".nf\nmessage A {\n  .b = 'c\\ed'\n")));
 }
 
 }  // namespace

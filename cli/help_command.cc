@@ -28,7 +28,7 @@ absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words)
     std::vector<std::string> names = CommandNames(*command);
     const CLI::App* found = FindCommand(*command, words[i]);
     if (found == nullptr) {
-      if (i == 0) names.insert(names.end(), {"job", "experiment", "man", "bash"});
+      if (i == 0) names.insert(names.end(), {"job", "experiment", "man", "man-job", "bash", "zsh"});
       return absl::InvalidArgumentError(
           absl::StrCat("tug help: unknown topic \"", absl::StrJoin(words, " "), "\"",
                        DidYouMean(words[i], names), "; `tug help` lists the commands"));
@@ -47,7 +47,9 @@ absl::StatusOr<std::string> Help(const CLI::App& app, const Words& words) {
     if (topic == "job") return JobHelp();
     if (topic == "experiment") return ExperimentHelp();
     if (topic == "man") return ManPage(app, VersionText());
+    if (topic == "man-job") return JobManPage(JobHelp(), VersionText());
     if (topic == "bash") return BashCompletion(app);
+    if (topic == "zsh") return ZshCompletion(app);
   }
   return CommandHelp(app, words);
 }
@@ -60,7 +62,8 @@ void AddHelpCommand(CLI::App& app, Command& chosen) {
   command->add_option(
       "TOPIC", *words,
       "A command; `job` or `job FIELD`: fields of a job file with defaults and ranges; "
-      "`experiment`: fields of an experiment file; `man`: tug(1); `bash`: completion");
+      "`experiment`: fields of an experiment file; `man`, `man-job`: tug(1), tug-job(5); `bash`, "
+      "`zsh`: completion");
   command->footer(
       "Examples:\n  tug help train\n  tug help job train.steps\n  tug help job\n"
       "  tug help experiment\n  tug help man | man -l -\n  source <(tug help bash)");

@@ -92,7 +92,8 @@ GaussianProcess GaussianProcess::Fit(std::span<const GpObservation> observations
 }
 
 double GaussianProcess::Covariance(const GpPoint& a, const GpPoint& b) const {
-  const double distance = std::hypot(a.x - b.x, a.y - b.y);
+  const double dx = a.x - b.x, dy = a.y - b.y;
+  const double distance = std::sqrt(dx * dx + dy * dy);  // std::hypot needs glibc 2.35
   return parameters_.signal * parameters_.signal * Matern52(distance / parameters_.length) +
          kOffset * kOffset + kSlope * kSlope * a.expected * b.expected;
 }

@@ -180,12 +180,14 @@ size_t Tuner::DesignPoint(uint32_t index) const {
   };
   const double x = between(x0->partition_bytes, x1->partition_bytes, kDesignPlaces[index][0]);
   const double y = between(y0->credit_bytes, y1->credit_bytes, kDesignPlaces[index][1]);
-  const auto distance = [&](const SchedulePoint& point) {
-    return std::hypot(Octaves(point.partition_bytes) - x, Octaves(point.credit_bytes) - y);
+  const auto squared_distance = [&](const SchedulePoint& point) {
+    const double dx = Octaves(point.partition_bytes) - x, dy = Octaves(point.credit_bytes) - y;
+    return dx * dx + dy * dy;
   };
-  const auto nearest = std::min_element(
-      points_.begin(), points_.end(),
-      [&](const SchedulePoint& a, const SchedulePoint& b) { return distance(a) < distance(b); });
+  const auto nearest = std::min_element(points_.begin(), points_.end(),
+                                        [&](const SchedulePoint& a, const SchedulePoint& b) {
+                                          return squared_distance(a) < squared_distance(b);
+                                        });
   return static_cast<size_t>(nearest - points_.begin());
 }
 

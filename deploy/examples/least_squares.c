@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Least squares by a Tugboat job, as an example of exchange/c_api/tug.h: every worker makes samples y =
+/* Least squares by a Tugboat job, as an example of tug.h: every worker makes samples y =
  * w.x + b + noise of its own, computes the gradient of half the squared error in plain loops, and
  * lets the servers do the rest.
  *
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "exchange/c_api/tug.h"
+#include <tug.h>
 
 enum { SAMPLES = 512, BLOCKS = 2 };
 

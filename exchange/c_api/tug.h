@@ -2,7 +2,7 @@
 #ifndef TUG_EXCHANGE_C_API_TUG_H_
 #define TUG_EXCHANGE_C_API_TUG_H_
 
-/* Push and pull for programs with their own model, in C99 (libtug.so; docs/c_api.md).
+/* Push and pull for programs with their own model, in C99 (libtug.so.0; docs/c_api.md).
  *
  * A program joins a Tugboat job as one of its workers, declares blocks of FP32 numbers, and then
  * pulls their weights and pushes its gradients in every step. Servers hold the weights and AdamW's
@@ -42,9 +42,18 @@
 
 #include <stdint.h>
 
+/* Version of this header. The library is compatible with programs that were compiled with an older
+ * header of the same TUG_VERSION_MAJOR. */
+#define TUG_VERSION_MAJOR 0
+#define TUG_VERSION_MINOR 1
+#define TUG_VERSION_PATCH 0
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Version of the library: "0.1.0". */
+const char* tug_version(void);
 
 /* One worker of one job. */
 typedef struct tug_context tug_context;

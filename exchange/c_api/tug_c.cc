@@ -18,6 +18,9 @@
 #include "exchange/c_api/tug.h"
 #include "security/key_file.h"
 
+#define TUG_QUOTED(text) #text
+#define TUG_VALUE(macro) TUG_QUOTED(macro)
+
 struct tug_context {
   std::unique_ptr<tug::ExternalWorker> worker;  // null if tug_init failed
   mutable absl::Mutex mutex;
@@ -131,6 +134,11 @@ tug_status tug_declare(tug_context* context, const char* name, uint64_t elements
         }
         return worker.Declare(name, elements, init_mean, init_std, (flags & TUG_WEIGHT_DECAY) != 0);
       });
+}
+
+const char* tug_version() {
+  return TUG_VALUE(TUG_VERSION_MAJOR) "." TUG_VALUE(TUG_VERSION_MINOR) "." TUG_VALUE(
+      TUG_VERSION_PATCH);
 }
 
 tug_status tug_start(tug_context* context) {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that need no job. tests/c_api_test.cc has those that need one.
 
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "exchange/c_api/tug.h"
@@ -58,6 +63,31 @@ TEST(TugC, KeepsTheMessagesOfThreadsApart) {
 TEST(TugC, HasAHeaderForC99AndForTheOldestCxx) {
   EXPECT_TRUE(tug_h_in_c99());
   EXPECT_TRUE(tug_h_in_cxx98());
+}
+
+// Names matched by `pattern`'s group in a file.
+std::set<std::string> NamesIn(const char* path, const char* pattern) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::regex names(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator name(text.begin(), text.end(), names), end; name != end; ++name) {
+    found.insert((*name)[1]);
+  }
+  return found;
+}
+
+TEST(TugC, TheLibraryHasTheNamesOfTheHeader) {
+  const std::set<std::string> declared =
+      NamesIn("exchange/c_api/tug.h", "\n(?:tug_status|void|const char\\*) (tug_[a-z_]+)\\(");
+  EXPECT_EQ(declared, NamesIn("exchange/c_api/tug.lds", "\n +(tug_[a-z_]+);"));
+  EXPECT_GE(declared.size(), 17u);
+}
+
+TEST(TugC, TellsTheVersionOfItsHeader) {
+  EXPECT_EQ(tug_version(), std::to_string(TUG_VERSION_MAJOR) + "." +
+                               std::to_string(TUG_VERSION_MINOR) + "." +
+                               std::to_string(TUG_VERSION_PATCH));
 }
 
 TEST(TugC, NeverFollowsANullContext) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deploy/deb and deploy/systemd: what the package installs works and is removed completely. dpkg
+// deploy/deb and deploy/systemd: what the packages install works and is removed completely. dpkg
 // operates on a separate root; package scripts get DPKG_ROOT. Skipped without the necessary
 // permissions.
 
@@ -30,7 +30,7 @@ using ::testing::Not;
 
 constexpr char kDpkg[] = "/usr/bin/dpkg";
 constexpr char kDpkgDeb[] = "/usr/bin/dpkg-deb";
-constexpr char kShlibdeps[] = "/usr/bin/dpkg-shlibdeps";
+constexpr char kDebhelper[] = "/usr/bin/dh";
 constexpr char kVerify[] = "/usr/bin/systemd-analyze";
 constexpr char kSysusers[] = "/usr/bin/systemd-sysusers";
 constexpr char kMan[] = "/usr/bin/man";
@@ -50,16 +50,29 @@ class DebTest : public TugTest {
                                       << process.out() << process.err();
     return process.out();
   }
-  std::string Deb() const { return Path("tugboat.deb"); }
-  void MakePackage() {
+  // Path of a package in the folder `to`.
+  std::string Deb(const std::string& package = "tugboat", const std::string& to = "debs") const {
+    for (const auto& entry : fs::directory_iterator(Path(to))) {
+      const std::string name = entry.path().filename().string();
+      if (absl::StartsWith(name, package + "_") && absl::EndsWith(name, ".deb")) {
+        return entry.path().string();
+      }
+    }
+    ADD_FAILURE() << "no package " << package;
+    return "";
+  }
+  Texts Debs() const { return {Deb("tugboat"), Deb("libtug0"), Deb("libtug-dev")}; }
+  void MakePackages(const std::string& to = "debs") {
     setenv("DEBEMAIL", "maintainer@debian.org", 1);
+    setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     // dpkg needs programs that are only in root's PATH.
     setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
-    if (!fs::exists(kShlibdeps)) {
-      GTEST_SKIP() << "skipped: no dpkg-shlibdeps; deploy/setup --tests installs it";
+    if (!fs::exists(kDebhelper)) {
+      GTEST_SKIP() << "skipped: no debhelper; deploy/setup --tests installs it";
     }
-    EXPECT_THAT(Output("deploy/deb", {Deb(), "--program", fs::absolute("cli/tug").string()}),
-                HasSubstr("install it with: apt install"));
+    fs::create_directory(Path(to));
+    EXPECT_THAT(Output("deploy/deb", {Path(to), "--from", fs::absolute(".").string()}),
+                HasSubstr("install the program with: apt install"));
   }
   // Makes an empty root with the files that dpkg needs to start.
   void MakeRoot() {
@@ -93,7 +106,7 @@ class DebTest : public TugTest {
 };
 
 TEST_F(DebTest, HasWhatItSaysAndDependsOnDebiansLibraries) {
-  ASSERT_NO_FATAL_FAILURE(MakePackage());
+  ASSERT_NO_FATAL_FAILURE(MakePackages());
   if (IsSkipped()) return;
   // Format: "tug 0.1.0 (...)".
   const std::vector<std::string> said = absl::StrSplit(Output("cli/tug", {"--version"}), ' ');
@@ -101,21 +114,36 @@ TEST_F(DebTest, HasWhatItSaysAndDependsOnDebiansLibraries) {
   EXPECT_THAT(fields, HasSubstr(absl::StrCat(" Version: ", said[1], "\n")));
   EXPECT_THAT(fields,
               AllOf(HasSubstr("libc6 (>= 2.3"), HasSubstr("libgrpc++"), HasSubstr("libzmq5"),
-                    HasSubstr("libprotobuf"), HasSubstr("conffiles")));
-  EXPECT_THAT(Output(kDpkgDeb, {"--contents", Deb()}),
-              AllOf(HasSubstr("./usr/bin/tug\n"), HasSubstr("tug-coordinator.service"),
-                    HasSubstr("tug-server@.service"), HasSubstr("tug-worker@.service"),
-                    HasSubstr("man1/tug.1.gz"), HasSubstr("bash-completion/completions/tug"),
-                    Not(HasSubstr("/tmp/"))));
+                    HasSubstr("libprotobuf"), HasSubstr("conffiles"), HasSubstr("sysusers")));
+  EXPECT_THAT(
+      Output(kDpkgDeb, {"--contents", Deb()}),
+      AllOf(HasSubstr("./usr/bin/tug\n"), HasSubstr("tug-coordinator.service"),
+            HasSubstr("tug-server@.service"), HasSubstr("tug-worker@.service"),
+            HasSubstr("man1/tug.1.gz"), HasSubstr("man5/tug-job.5.gz"),
+            HasSubstr("bash-completion/completions/tug"), HasSubstr("zsh/vendor-completions/_tug"),
+            Not(HasSubstr("libtug")), Not(HasSubstr("/tmp/"))));
+  EXPECT_THAT(Output(kDpkgDeb, {"--contents", Deb("libtug0")}), HasSubstr("/libtug.so.0 -> "));
+  EXPECT_THAT(Output(kDpkgDeb, {"--contents", Deb("libtug-dev")}),
+              AllOf(HasSubstr("./usr/include/tug.h\n"), HasSubstr("/libtug.so -> libtug.so.0\n"),
+                    HasSubstr("pkgconfig/tug.pc"), HasSubstr("cmake/tug/tugConfig.cmake")));
+}
+
+TEST_F(DebTest, TheSameSourcesGiveTheSamePackages) {
+  ASSERT_NO_FATAL_FAILURE(MakePackages());
+  if (IsSkipped()) return;
+  ASSERT_NO_FATAL_FAILURE(MakePackages("again"));
+  for (const char* package : {"tugboat", "libtug0", "libtug-dev"}) {
+    EXPECT_EQ(Output("/usr/bin/cmp", {Deb(package), Deb(package, "again")}), "");
+  }
 }
 
 TEST_F(DebTest, InstallsRunsAndGoesWithoutATrace) {
   if (geteuid() != 0) GTEST_SKIP() << "skipped: dpkg on a root of its own needs root";
   if (!fs::exists(kSysusers)) GTEST_SKIP() << "skipped: no systemd-sysusers";
-  ASSERT_NO_FATAL_FAILURE(MakePackage());
+  ASSERT_NO_FATAL_FAILURE(MakePackages());
   if (IsSkipped()) return;
   MakeRoot();
-  Output(kDpkg, OnRoot({"--install", Deb()}));
+  Output(kDpkg, OnRoot(Texts{"--install"} + Debs()));
   EXPECT_THAT(ReadText(Path("root/etc/passwd")), HasSubstr("tugboat:"));
 
   const std::string tug = Path("root/usr/bin/tug");
@@ -125,9 +153,11 @@ TEST_F(DebTest, InstallsRunsAndGoesWithoutATrace) {
 
   // Files that the user changed stay until a purge.
   std::ofstream(Path("root/etc/tugboat/node.conf"), std::ios::app) << "LISTEN=10.0.0.1\n";
-  Output(kDpkg, OnRoot({"--remove", "tugboat"}));
-  EXPECT_EQ(Files(),
-            (std::set<std::string>{"etc/tugboat/coordinator.conf", "etc/tugboat/node.conf"}));
+  Output(kDpkg, OnRoot({"--remove", "tugboat", "libtug0", "libtug-dev"}));
+  // deb-systemd-helper keeps its record of a unit until the purge.
+  EXPECT_EQ(Files(), (std::set<std::string>{"etc/tugboat/coordinator.conf", "etc/tugboat/node.conf",
+                                            "var/lib/systemd/deb-systemd-helper-enabled/"
+                                            "tug-coordinator.service.dsh-also"}));
   Output(kDpkg, OnRoot({"--install", Deb()}));
   EXPECT_THAT(ReadText(Path("root/etc/tugboat/node.conf")), HasSubstr("LISTEN=10.0.0.1\n"));
   Output(kDpkg, OnRoot({"--purge", "tugboat"}));
@@ -171,24 +201,28 @@ TEST_F(DebTest, UnitsNameOptionsThatThereAre) {
   EXPECT_GE(options, 7);
 }
 
-TEST_F(DebTest, ManPageIsWhatManTakes) {
+TEST_F(DebTest, ManPagesAreWhatManTakes) {
   if (!fs::exists(kMan)) GTEST_SKIP() << "skipped: no man; deploy/setup --tests installs it";
-  Write("tug.1", Output("cli/tug", {"help", "man"}));
-  const Process& man = RunProgram("/usr/bin/env", {"MANWIDTH=160", "LC_ALL=C.UTF-8", kMan,
-                                                   "--warnings=w", "-l", Path("tug.1")});
-  EXPECT_EQ(man.exit_code(), 0);
-  EXPECT_EQ(man.err(), "");
-  EXPECT_THAT(man.out(),
+  const auto page = [&](const std::string& topic) {
+    Write("page", Output("cli/tug", {"help", topic}));
+    const Process& man = RunProgram("/usr/bin/env", {"MANWIDTH=160", "LC_ALL=C.UTF-8", kMan,
+                                                     "--warnings=w", "-l", Path("page")});
+    EXPECT_EQ(man.exit_code(), 0);
+    EXPECT_EQ(man.err(), "");
+    return man.out();
+  };
+  EXPECT_THAT(page("man"),
               AllOf(HasSubstr("tug train"), HasSubstr("tug doctor"), HasSubstr("--hosts FILE")));
+  EXPECT_THAT(page("man-job"), AllOf(HasSubstr("optional uint64 steps"), HasSubstr("tug new")));
 }
 
 TEST_F(DebTest, LintianFindsNoError) {
   if (!fs::exists(kLintian))
     GTEST_SKIP() << "skipped: no lintian; deploy/setup --tests installs it";
-  ASSERT_NO_FATAL_FAILURE(MakePackage());
+  ASSERT_NO_FATAL_FAILURE(MakePackages());
   if (IsSkipped()) return;
   const Process& lintian = RunProgram(
-      kLintian, {"--allow-root", "--fail-on", "error", "--tag-display-limit", "0", Deb()});
+      kLintian, Texts{"--allow-root", "--fail-on", "error", "--tag-display-limit", "0"} + Debs());
   EXPECT_EQ(lintian.exit_code(), 0) << lintian.out() << lintian.err();
 }
 
@@ -197,18 +231,19 @@ TEST_F(DebTest, SaysInOneLineWhatIsWrong) {
     Texts arguments;
     std::string error;
   } const cases[] = {
-      {{Path("tug.zip"), "--program", "/bin/true"}, "tug.zip: the name must end in .deb"},
-      {{Path("none/tug.deb"), "--program", "/bin/true"}, "none/tug.deb: no such folder"},
-      {{Deb(), "--program"}, "--program needs a program"},
-      {{Deb(), "--program", "none"}, "none: no such program"},
-      {{Deb(), "--program", "/bin/true"}, "/usr/bin/true: --version printed"},
+      {{Path("none"), "--from", "."}, "none: no such folder"},
+      {{Path(""), "--from"}, "--from needs a folder"},
+      {{Path(""), "--program", "x"}, "unknown option --program"},
+      {{Path(""), "--from", "none"}, "none/cli/tug: no such program"},
+      {{Path(""), "--from", Path("built")}, "cli/tug: --version printed"},
   };
+  fs::create_directories(Path("built/cli"));
+  fs::create_symlink("/bin/true", Path("built/cli/tug"));
   for (const auto& [arguments, error] : cases) {
     const Process& process = RunProgram("deploy/deb", arguments);
     EXPECT_EQ(process.exit_code(), 1);
     EXPECT_THAT(process.err(), AllOf(::testing::StartsWith("deploy/deb: "), HasSubstr(error)));
   }
-  EXPECT_FALSE(fs::exists(Deb()));
 }
 
 }  // namespace
