@@ -15,6 +15,7 @@
 #include "base/memory/lease.h"
 #include "benchmark/benchmark.h"
 #include "kernels/bf16.h"
+#include "kernels/cpu/linear/onednn_matmul.h"
 #include "kernels/linear.h"
 
 extern "C" void omp_set_num_threads(int);  // from libgomp, see matmul_cpu.cc
@@ -55,7 +56,7 @@ class OneDnn {
     const memory::desc a_desc({m, k}, a_b, weight_gradient ? Tag::ba : Tag::ab);
     const memory::desc b_desc({k, n}, a_b, weight_gradient ? Tag::ab : Tag::any);
     const memory::desc c_desc({m, n}, c, Tag::ab);
-    const dnnl::matmul::primitive_desc described({a_desc, b_desc, c_desc}, engine_);
+    const dnnl::matmul::primitive_desc described = DescribeMatMul(engine_, a_desc, b_desc, c_desc);
     name_ = described.impl_info_str();
     matmul_ = dnnl::matmul(described);
     const auto add = [&](int argument, const memory::desc& desc) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "kernels/cpu/linear/onednn_matmul.h"
 #include "kernels/simd/thread_scratch.h"
 
 // Choice of forms: GFLOP/s of one thread of an AMD EPYC (Zen 4), oneDNN 2.6.3, tiles of 128 x 256.
@@ -46,19 +47,6 @@ memory::desc PackedMatrix(int64_t k, int64_t n) {
   return memory::desc({k, n}, memory::data_type::bf16, memory::format_tag::BA16a64b2a);
 }
 
-dnnl::matmul::desc ProductOf(const MatMulForm& form) {
-  using Operands = MatMulForm::Operands;
-  constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
-  const auto [operands, accumulate, m, n, k] = form;
-  switch (operands) {
-    case Operands::kFloatByTransposed:
-      return {Matrix(kFloat, kNo, m, k), Matrix(kFloat, kYes, k, n), Matrix(kFloat, kNo, m, n)};
-    case Operands::kBf16ByPacked:
-      break;
-  }
-  return {Matrix(kBf16, kNo, m, k), PackedMatrix(k, n), Matrix(kFloat, kNo, m, n)};
-}
-
 dnnl::matmul::primitive_desc Describe(const MatMulForm& form) {
   UseOneOpenMpThread();  // oneDNN plans for the number of OpenMP threads
   dnnl::primitive_attr attributes;
@@ -68,7 +56,12 @@ dnnl::matmul::primitive_desc Describe(const MatMulForm& form) {
     add.append_sum(1.0f);
     attributes.set_post_ops(add);
   }
-  return {ProductOf(form), attributes, Cpu()};
+  constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
+  const auto [operands, accumulate, m, n, k] = form;
+  const bool packed = operands == MatMulForm::Operands::kBf16ByPacked;
+  return DescribeMatMul(Cpu(), Matrix(packed ? kBf16 : kFloat, kNo, m, k),
+                        packed ? PackedMatrix(k, n) : Matrix(kFloat, kYes, k, n),
+                        Matrix(kFloat, kNo, m, n), attributes);
 }
 
 dnnl::stream& ThisThreadsStream() {
@@ -82,8 +75,8 @@ bool HasBf16Products() {
   static const bool has = [] {
     UseOneOpenMpThread();
     const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64);
-    const dnnl::matmul::primitive_desc found({dense, PackedMatrix(64, 64), dense},
-                                             dnnl::primitive_attr(), Cpu(), /*allow_empty=*/true);
+    const dnnl::matmul::primitive_desc found =
+        DescribeMatMul(Cpu(), dense, PackedMatrix(64, 64), dense, {}, /*allow_empty=*/true);
     if (!found) return false;
     const std::string_view kernel = found.impl_info_str();
     return kernel.starts_with("brg:avx512_core_bf16") || kernel.starts_with("brg:avx512_core_amx");
