@@ -173,18 +173,22 @@ void Refuse(int socket, int status) {
 // Thread pool of the library with a bounded queue.
 class BoundedQueue final : public httplib::TaskQueue {
  public:
-  void enqueue(std::function<void()> serve) override {
+  // void in cpp-httplib 0.11, bool (accepted) in 0.18.
+  using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr));
+
+  Enqueued enqueue(std::function<void()> serve) override {
     if (waiting_ >= kMaxWaitingConnections) {
       turns_away = true;
       serve();
       turns_away = false;
-      return;
+    } else {
+      ++waiting_;
+      threads_.enqueue([this, serve = std::move(serve)] {
+        --waiting_;
+        serve();
+      });
     }
-    ++waiting_;
-    threads_.enqueue([this, serve = std::move(serve)] {
-      --waiting_;
-      serve();
-    });
+    return static_cast<Enqueued>(true);
   }
   void shutdown() override { threads_.shutdown(); }
 
@@ -195,13 +199,24 @@ class BoundedQueue final : public httplib::TaskQueue {
 
 }  // namespace
 
-// cpp-httplib 0.11.4 bounds neither the lines of a request nor a body without Content-Length, so it
+// cpp-httplib bounds neither the lines of a request nor a body without Content-Length, so it
 // reads only the head that ReceiveHead has read and ReadHttpHead accepted.
 class HttpServer::BoundedServer final : public httplib::Server {
  public:
   std::string secret;
 
  private:
+  // cpp-httplib 0.18 also takes the addresses of both ends, which no page reads.
+  template <typename Stream>
+  void Process(Stream& request) {
+    bool closed = false;
+    if constexpr (requires { this->process_request(request, true, closed, nullptr); }) {
+      this->process_request(request, true, closed, nullptr);
+    } else {
+      this->process_request(request, "", 0, "", 0, true, closed, nullptr);
+    }
+  }
+
   bool process_and_close_socket(socket_t socket) override {
     const FileDescriptor closed_at_the_end(socket);
     if (turns_away) return false;
@@ -213,8 +228,7 @@ class HttpServer::BoundedServer final : public httplib::Server {
       Refuse(socket, taken.refusal);
     } else {
       ReceivedRequest request(std::move(taken.request), socket);
-      bool closed = false;
-      process_request(request, true, closed, nullptr);
+      Process(request);
     }
     shutdown(socket, SHUT_RDWR);
     return true;
