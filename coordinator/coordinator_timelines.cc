@@ -173,6 +173,10 @@ void Coordinator::RollBack(absl::Time now) {
   if (checkpoints_.AwaitsResiduals()) {
     if (stage_.Lasts(now) < failure_timeout_) return;
     checkpoints_.GiveUpResiduals();
+    actions_.AddNotice("given up", absl::StrCat("workers have not written their error-feedback "
+                                                "residuals for ",
+                                                absl::FormatDuration(failure_timeout_),
+                                                ": checkpoints are used without them"));
   }
   if (!checkpoints_.idle()) return;
   if (checkpoints_.AllIsSaved()) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "config/sync_mode.h"
@@ -155,11 +156,16 @@ class EndCheck {
            PushCodecConfig::CODEC_NOT_SET;
   }
 
-  // The last checkpoint has all residuals, unless a virtual worker has moved to another worker, or
-  // was rolled back to the residuals of a checkpoint, which lanes saved at other clocks.
+  // The last checkpoint has all residuals, unless a virtual worker has moved to another worker, was
+  // rolled back to the residuals of a checkpoint, which lanes saved at other clocks, or has not
+  // written them in time, which the user is told.
   bool KnowsSums() const {
     if (!IsEncoded()) return true;
+    const auto gives_up = [](const std::string& notice) {
+      return absl::StrContains(notice, "checkpoints are used without them");
+    };
     return scenario_.conserves && result_.timelines == 1 && result_.fenced == 0 &&
+           std::ranges::none_of(result_.notices, gives_up) &&
            result_.checkpoints.back() == scenario_.options.config.train().steps();
   }
 

@@ -88,6 +88,8 @@ constexpr BrokenOnce kBrokenOnce[] = {
     {1795864172, "the same, once the first one that had left was known to have gone"},
     {1795866786, "a server was let go, and the one that was to stay was lost already"},
     {1795935230212886433, "the same for workers, in a job that kept running"},
+    {1795975601441477276,
+     "a worker kept its last residuals for itself until weights of a lost server"},
     {1795867546, "WAIT: a worker that had been let go counted as lost"},
     {1795869966, "WAIT: nobody took what was left when the job wanted one worker less"},
     {1795844702950632, "short pauses of the coordinator added up to the loss of a worker"},

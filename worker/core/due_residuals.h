@@ -18,7 +18,8 @@ namespace tug {
 // before v. Where every push is an update, virtual workers are at different clocks when the weights
 // reach a version: a virtual worker passes v with the first weights of v or later that its worker
 // gets between two steps. It passes the last version with its last push instead: weights may reach
-// that version while the worker still has to take over pushes of another one.
+// that version while the worker still has to take over pushes of another one, and may never come if
+// a server is lost.
 //
 // Not thread-safe.
 class DueResiduals {

@@ -158,6 +158,10 @@ class StepMachine {
   std::optional<uint64_t> begun() const { return begun_; }
   // Clock of a virtual worker's next step.
   uint64_t next_clock(uint32_t virtual_worker) const { return clocks_.all()[virtual_worker]; }
+  // Whether a virtual worker has no step at `clock`, since the job ends before it.
+  bool IsPastEnd(uint32_t virtual_worker, uint64_t clock) const {
+    return clocks_.gate().IsPastEnd(virtual_worker, clock);
+  }
   // Whether a pause is in effect: no further step begins before the final version is known.
   bool paused() const { return clocks_.gate().paused; }
 

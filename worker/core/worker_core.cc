@@ -69,7 +69,10 @@ absl::Status WorkerCore::RefreshOrders() {
   RETURN_IF_ERROR(board_.cancelled());
   const bool changed = board_.RefreshOrders(orders_);
   RETURN_IF_ERROR(AdoptAssignment());
-  if (changed) machine_.SetGate(GateOf(orders_, virtual_workers_));
+  if (changed) {
+    machine_.SetGate(GateOf(orders_, virtual_workers_));
+    RETURN_IF_ERROR(SaveLastResiduals());
+  }
   Publish({.started = machine_.begun().has_value(),
            .clock = machine_.begun().value_or(0),
            .pausing = orders_.pause});
@@ -228,10 +231,7 @@ uint64_t WorkerCore::TermsOf(const Share& share) const {
 }
 
 absl::Status WorkerCore::OnFinished() {
-  for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
-    RETURN_IF_ERROR(
-        SaveResiduals(i, due_residuals_.AtEnd(virtual_workers_[i], orders_.final_version)));
-  }
+  RETURN_IF_ERROR(SaveLastResiduals());
   Publish({.started = true,
            .clock = machine_.begun().value_or(machine_.clock() - 1),
            .pausing = machine_.paused(),
@@ -249,10 +249,23 @@ absl::Status WorkerCore::SaveResiduals(uint32_t index, std::vector<uint64_t> due
       {virtual_worker, std::move(due), came == came_in_view_.end() ? options_.view : came->second});
 }
 
+// Those of the last version are saved as soon as the virtual worker has made its last push: the
+// last weights may never come, if a server is lost.
 absl::Status WorkerCore::SaveResidualsAt(uint32_t index, uint64_t clock) {
   if (!options_.saves_residuals) return absl::OkStatus();
-  return SaveResiduals(
-      index, due_residuals_.AtClock(virtual_workers_[index], clock, orders_.final_version));
+  const uint32_t virtual_worker = virtual_workers_[index];
+  const uint64_t last = orders_.final_version;
+  return SaveResiduals(index, machine_.IsPastEnd(index, clock)
+                                  ? due_residuals_.AtEnd(virtual_worker, last)
+                                  : due_residuals_.AtClock(virtual_worker, clock, last));
+}
+
+absl::Status WorkerCore::SaveLastResiduals() {
+  for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
+    const uint64_t clock = machine_.next_clock(i);
+    if (machine_.IsPastEnd(i, clock)) RETURN_IF_ERROR(SaveResidualsAt(i, clock));
+  }
+  return absl::OkStatus();
 }
 
 // ---- reports ----

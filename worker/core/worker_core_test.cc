@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/core/worker_core.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -11,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 namespace tug {
 namespace {
@@ -179,6 +179,18 @@ TEST_F(WorkerCoreTest, SavesResidualsAsVersionsArePassed) {
   const Lines notes = notes_.Take();
   EXPECT_EQ(std::count(notes.begin(), notes.end(), "save 1 for 1, view 3"), 1);
   EXPECT_EQ(std::count(notes.begin(), notes.end(), "save 2 for 1, view 3"), 1);
+}
+
+// The last weights may never come, if a server is lost.
+TEST_F(WorkerCoreTest, SavesTheLastResidualsWithTheLastPush) {
+  options_.config.mutable_sync()->set_policy(SyncConfig::ASP);
+  options_.saves_residuals = true;
+  options_.view = 3;
+  options_.start_clocks = {4, 6};
+  Start({.go = true, .pause = true, .final_version = 5, .final_clocks = {5, 5, 6}});
+  EXPECT_THAT(notes_.Take(), testing::Contains("save 2 for 5, view 3"));
+  for (uint32_t i = 0; i < 2 * kBlocks; ++i) Compute();
+  EXPECT_THAT(notes_.Take(), testing::Contains("save 1 for 5, view 3"));
 }
 
 // A lane never answers a pull for a step that no virtual worker takes.
