@@ -249,7 +249,7 @@ absl::Status WorkerCore::SaveResiduals(uint32_t index, std::vector<uint64_t> due
       {virtual_worker, std::move(due), came == came_in_view_.end() ? options_.view : came->second});
 }
 
-// Those of the last version are saved as soon as the virtual worker has made its last push: the
+// Residuals of the last version are saved as soon as the virtual worker has made its last push: the
 // last weights may never come, if a server is lost.
 absl::Status WorkerCore::SaveResidualsAt(uint32_t index, uint64_t clock) {
   if (!options_.saves_residuals) return absl::OkStatus();

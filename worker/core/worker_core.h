@@ -177,7 +177,7 @@ class WorkerCore {
   absl::Status SaveResiduals(uint32_t index, std::vector<uint64_t> due);
   // Saves residuals that are due after the pushes of all clocks before `clock`.
   absl::Status SaveResidualsAt(uint32_t index, uint64_t clock);
-  // Saves those of virtual workers that have made their last push.
+  // Saves the residuals of virtual workers that have made their last push.
   absl::Status SaveLastResiduals();
   void Publish(ControlBoard::State state);
   void ReportStep(uint64_t clock);
