@@ -220,7 +220,8 @@ PathSpan PathSpans::SumOf(const PathSpan& push) const {
 }
 
 PathSpan PathSpans::PushOf(const PathSpan& sum) const {
-  const Spans& pushes = Of(push_, KeyOf(sum.event->peer, *sum.event));
+  const auto key = KeyOf(sum.event->peer, *sum.event);
+  const Spans& pushes = Of(push_, key);
   for (auto push = pushes.rbegin(); push != pushes.rend(); ++push) {
     if (push->event->begin_ns <= sum.event->begin_ns + ToleranceNs(sum.node, push->node)) {
       return *push;
