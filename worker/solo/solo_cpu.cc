@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/memory/lease.h"
 #include "base/status_macros.h"
 #include "model/job_model.h"
