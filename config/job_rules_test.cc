@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "config/field_path.h"
 #include "config/job_config_test_support.h"
 #include "gmock/gmock.h"

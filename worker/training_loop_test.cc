@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compression/codecs/frames.h"
 #include "worker/training_loop_test_support.h"
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/time_source.h"
 #include "base/trace.h"
 #include "kernels/bf16.h"

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "blocks/view_lanes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "simulate/schedule/replay_cluster.h"
 #include "simulate/schedule/replay_traffic.h"
 #include "simulate/schedule/scheduling_test_support.h"
