@@ -110,7 +110,7 @@ size_t Count(const std::string& text, const std::string& part) {
 TEST(ExchangePoints, HaveWhatWasMeasuredBesideTheFormulas) {
   const std::vector<ExchangePoint> points = ExchangePointsOf(Sample());
   ASSERT_EQ(points.size(), 16u) << "there is no formula of the tree";
-  const ExchangePoint& one = Found(points, "servers:1", "size_scale 1, link 200mbit");
+  const ExchangePoint one = Found(points, "servers:1", "size_scale 1, link 200mbit");
   EXPECT_DOUBLE_EQ(one.model_bytes, kBytes);
   EXPECT_NEAR(1 / one.link_cost->beta, 25e6 * 1448 / 1514, 1);
   EXPECT_DOUBLE_EQ(one.link_cost->alpha, 1e-4);
