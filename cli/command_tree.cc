@@ -103,10 +103,15 @@ void AppendCompletion(const CLI::App& app, const std::string& path, Completed& c
   }
 }
 
-Completed CompletedOf(const CLI::App& app) {
+// Lines of a shell function that set `commands`, `options` and `taking` (options with a value) for
+// what may follow the given words. (`path` is a special variable in zsh.)
+std::string FindWords(const CLI::App& app, const std::string& words) {
   Completed completed;
   AppendCompletion(app, app.get_name(), completed);
-  return completed;
+  return absl::StrCat("  local at=", app.get_name(), " word commands options taking\n",
+                      "  for word in \"", words, "\"; do\n    case \"$at $word\" in\n    ",
+                      completed.paths, ") at=\"$at $word\" ;;\n    esac\n  done\n",
+                      "  case \"$at\" in\n", completed.cases, "  esac\n");
 }
 
 }  // namespace
@@ -164,52 +169,28 @@ std::string JobManPage(const std::string& job_help, const std::string& version) 
 }
 
 std::string BashCompletion(const CLI::App& app) {
-  const Completed completed = CompletedOf(app);
-  const std::string function = absl::StrCat("_", app.get_name());
-  return absl::StrCat("# bash completion of ", app.get_name(), ", generated from its commands\n",
-                      function,
+  const std::string name = app.get_name();
+  return absl::StrCat("# bash completion of ", name, ", generated from its commands\n_", name,
                       R"sh(() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  local path=)sh",
-                      app.get_name(), R"sh( word commands options taking
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$path $word" in
-    )sh",
-                      completed.paths, R"sh() path="$path $word" ;;
-    esac
-  done
-  case "$path" in
 )sh",
-                      completed.cases, R"sh(  esac
-  COMPREPLY=()
+                      FindWords(app, "${COMP_WORDS[@]:1:COMP_CWORD-1}"),
+                      R"sh(  COMPREPLY=()
   [[ " $taking " != *" $before "* ]] || return 0
   case "$current" in
     -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current") ;;
   esac
 }
-complete -o bashdefault -o default -F )sh",
-                      function, " ", app.get_name(), "\n");
+complete -o bashdefault -o default -F _)sh",
+                      name, " ", name, "\n");
 }
 
 std::string ZshCompletion(const CLI::App& app) {
-  const Completed completed = CompletedOf(app);
-  const std::string function = absl::StrCat("_", app.get_name());
-  return absl::StrCat("#compdef ", app.get_name(), "\n# Generated from the commands of ",
-                      app.get_name(), "\n", function,
-                      R"sh(() {
-  local at=)sh",
-                      app.get_name(), R"sh( word commands options taking
-  for word in "${(@)words[2,CURRENT-1]}"; do
-    case "$at $word" in
-    )sh",
-                      completed.paths, R"sh() at="$at $word" ;;
-    esac
-  done
-  case "$at" in
-)sh",
-                      completed.cases, R"sh(  esac
-  if [[ " $taking " == *" ${words[CURRENT-1]} "* ]]; then
+  const std::string name = app.get_name();
+  return absl::StrCat("#compdef ", name, "\n# Generated from the commands of ", name, "\n_", name,
+                      "() {\n", FindWords(app, "${(@)words[2,CURRENT-1]}"),
+                      R"sh(  if [[ " $taking " == *" ${words[CURRENT-1]} "* ]]; then
     _files
   elif [[ ${words[CURRENT]} == -* ]]; then
     compadd -- ${=options}
@@ -219,8 +200,8 @@ std::string ZshCompletion(const CLI::App& app) {
     _files
   fi
 }
-)sh",
-                      function, " \"$@\"\n");
+_)sh",
+                      name, " \"$@\"\n");
 }
 
 }  // namespace tug

@@ -111,8 +111,7 @@ class Supervisor {
   absl::Status StartCoordinator(const std::vector<std::string>& arguments);
   std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadReport();
-  absl::StatusOr<std::filesystem::path> MakeLogFolder() const;  // of the nodes
-  absl::Status OpenLog() const;                                 // of the launcher
+  absl::Status OpenLog() const;
   absl::Status MakeNodePrograms();
   absl::Status Start(Program program);
   // Waits for an interrupt or another event while the job is being ended.
@@ -302,22 +301,11 @@ GpuShare Supervisor::GpuShareOf(uint32_t worker) const {
   return share;
 }
 
-absl::StatusOr<std::filesystem::path> Supervisor::MakeLogFolder() const {
-  const std::filesystem::path logs = job_.log_folder.empty()
-                                         ? std::filesystem::path(run_dir_) / kLogFolder
-                                         : std::filesystem::path(job_.log_folder);
-  std::error_code error;
-  std::filesystem::create_directories(logs, error);
-  if (error) return FileError(error.value(), "make the folder", logs.string());
-  return logs;
-}
-
 absl::Status Supervisor::OpenLog() const {
   std::error_code error;
   if (!job_.keeps_log || !std::filesystem::exists(run_dir_, error)) return absl::OkStatus();
   const std::filesystem::path logs = std::filesystem::path(run_dir_) / kLogFolder;
-  std::filesystem::create_directories(logs, error);
-  if (error) return FileError(error.value(), "make the folder", logs.string());
+  RETURN_IF_ERROR(MakeFolder(logs));
   SetLogProcess(kLauncherProcess);
   RETURN_IF_ERROR(SetLogFile(logs / absl::StrCat(kLauncherProcess, ".log")));
   // Started before the run folder was known.
@@ -326,8 +314,12 @@ absl::Status Supervisor::OpenLog() const {
 }
 
 absl::Status Supervisor::MakeNodePrograms() {
-  ASSIGN_OR_RETURN(const std::filesystem::path logs, MakeLogFolder());
+  const std::filesystem::path logs = job_.log_folder.empty()
+                                         ? std::filesystem::path(run_dir_) / kLogFolder
+                                         : std::filesystem::path(job_.log_folder);
   std::error_code error;
+  std::filesystem::create_directories(logs, error);
+  if (error) return FileError(error.value(), "make the folder", logs.string());
   struct Nodes {
     const char* kind;
     uint32_t count;

@@ -126,8 +126,9 @@ TEST_F(LinesTest, AJobThatNoLongerImprovesEndsEarlyAndCanGoOn) {
   Process& train = StartTraining("run", settings);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   EXPECT_EQ(train.exit_code(), 0);
-  EXPECT_THAT(train.err(), AllOf(HasSubstr("): the job stops early (train.patience)"),
-                                 HasSubstr("stopped early: "), HasSubstr("best evaluation: ")));
+  EXPECT_THAT(train.err(),
+              AllOf(HasSubstr("): the job stops early (train.patience)"),
+                    HasSubstr("stopped early: "), HasSubstr("validation loss: best ")));
   EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("\"reason\":\"stopped early\",\"best_step\":"));
   EXPECT_GE(NewestCheckpoint("run"), 30u);
   // The resumed job knows the best evaluation so far.

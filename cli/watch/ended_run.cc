@@ -19,6 +19,7 @@
 #include "coordinator/observe/metrics_log.h"
 #include "coordinator/observe/progress_line.h"
 #include "coordinator/observe/run_folder.h"
+#include "coordinator/observe/run_reporter.h"
 #include "process/run_end.h"
 
 namespace tug {
@@ -26,16 +27,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kDone[] = "done";
-
 // "done, 300 of 300 steps"; "did not finish: 57 of 300 steps"
 std::string EndText(const std::optional<RunEnd>& end, uint64_t step, uint64_t steps) {
   return absl::StrCat(end.has_value() ? absl::StrCat(end->reason, ", ") : "did not finish: ",
                       WithThousands(step), " of ", WithThousands(steps), " steps");
 }
 
-// "training loss 2.1234; validation loss 2.2000 at step 300, best 2.1500 at step 200"; empty: none.
-std::string LossText(const LossCurve& curve, const std::vector<EvalMetrics>& evals) {
+// "training loss 2.1234; validation loss 2.2000 at step 300; " and BestText; empty: no losses.
+std::string LossText(const LossCurve& curve, const std::vector<EvalMetrics>& evals,
+                     const TrainConfig& train) {
   std::string text;
   if (!curve.training.empty()) {
     absl::StrAppendFormat(&text, "training loss %.4f", curve.training.back().loss);
@@ -47,7 +47,7 @@ std::string LossText(const LossCurve& curve, const std::vector<EvalMetrics>& eva
     return a.loss < b.loss || (std::isnan(b.loss) && !std::isnan(a.loss));
   });
   if (best->version != evals.back().version && best->loss < evals.back().loss) {
-    absl::StrAppendFormat(&text, ", best %.4f at step %d", best->loss, best->version);
+    absl::StrAppend(&text, "; ", BestText(best->loss, best->version, train));
   }
   return text;
 }
@@ -73,13 +73,13 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir) {
 
   std::string text =
       absl::StrCat("job ", config.name(), ": ", EndText(end, step, config.train().steps()), "\n");
-  if (const std::string losses = LossText(curve, evals); !losses.empty()) {
+  if (const std::string losses = LossText(curve, evals, config.train()); !losses.empty()) {
     absl::StrAppend(&text, losses, "\n");
   }
   const RunOutcome outcome = {.run = run_dir,
                               .continue_with = ReadContinueWith(run_dir),
                               .checkpoint = checkpoint.ok() ? checkpoint->manifest.version() : 0,
-                              .complete = end.has_value() && end->reason == kDone,
+                              .complete = end.has_value() && end->reason == "done",
                               .stopped_early = end.has_value() && end->reason == "stopped early"};
   absl::StrAppend(&text, "run folder ", run_dir,
                   outcome.checkpoint == 0

@@ -34,6 +34,13 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
   return text;
 }
 
+std::string BestText(double loss, uint64_t step, const TrainConfig& train) {
+  std::string text = absl::StrFormat("best %.4f at step %d", loss, step);
+  if (train.eval_samples() == 0) return text;
+  return absl::StrCat(text, " (of ", train.eval_samples(),
+                      " samples; the last evaluation read the whole split)");
+}
+
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   const bool told = metrics_.is_behind();
   exports_.Step(metrics, SinceBegin(now), now, told);
@@ -231,13 +238,9 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
                             job_steps, DurationText(absl::ToDoubleSeconds(time)),
                             ResultText(status.step())));
   if (status.has_best() && (status.stopped_early() || status.best().version() != status.step())) {
-    const uint64_t samples = config_.train().eval_samples();
-    line_.Say(absl::StrFormat(
-        "best evaluation: validation loss %.4f at step %d%s", status.best().loss(),
-        status.best().version(),
-        samples == 0
-            ? ""
-            : absl::StrCat(" (of ", samples, " samples; the last one read the whole split)")));
+    line_.Say(
+        absl::StrCat("validation loss: ",
+                     BestText(status.best().loss(), status.best().version(), config_.train())));
   }
   const std::string sync_text = SyncText(config_.sync(), SyncFiguresOf(status));
   if (!sync_text.empty()) line_.Say(sync_text);

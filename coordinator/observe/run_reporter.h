@@ -133,6 +133,9 @@ class RunReporter {
 // without perplexity, and with samples.
 std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model);
 
+// "best 1.4012 at step 250 (of 64 samples; the last evaluation read the whole split)".
+std::string BestText(double loss, uint64_t step, const TrainConfig& train);
+
 // How a job of `job_steps` steps ended: "done", "stopped" or "stopped early". REQUIRES: it is done.
 std::string EndReason(const StatusReply& status, uint64_t job_steps);
 

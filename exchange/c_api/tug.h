@@ -43,7 +43,7 @@
 #include <stdint.h>
 
 /* Version of this header. The library is compatible with programs that were compiled with an older
- * header of the same TUG_VERSION_MAJOR. */
+ * header of the same TUG_VERSION_MAJOR; before 1.0 of the same TUG_VERSION_MINOR, too. */
 #define TUG_VERSION_MAJOR 0
 #define TUG_VERSION_MINOR 1
 #define TUG_VERSION_PATCH 0

@@ -330,10 +330,11 @@ std::string UpdatesCatch(const ExperimentResults& results) {
   std::set<uint64_t> updates;
   for (const PlannedCase& one : results.plan.cases) {
     if (results.Ended(one) == 0) continue;
-    const SyncMode& mode = SyncModeOf(one.config.sync().policy());
-    const std::string name = absl::AsciiStrToUpper(mode.name);
-    (mode.update_per_push ? asynchronous : synchronous).insert(name);
-    if (mode.update_per_push) updates.insert(VersionsPerStep(one.config));
+    const SyncConfig& sync = one.config.sync();
+    const std::string name = absl::AsciiStrToUpper(SyncModeOf(sync.policy()).name);
+    const bool is_asynchronous = StalenessBound(sync).has_value();
+    (is_asynchronous ? asynchronous : synchronous).insert(name);
+    if (is_asynchronous) updates.insert(VersionsPerStep(one.config));
   }
   if (asynchronous.empty() || synchronous.empty() || *updates.rbegin() < 2) return "";
   return absl::StrCat("; ", absl::StrJoin(asynchronous, " and "),
