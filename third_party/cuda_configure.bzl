@@ -7,13 +7,15 @@ still loads. The file `missing` reports them to deploy/test. NVCC_COMPRESSION is
 flag for the smallest code if nvcc supports it (CUDA 12.8 and later), else empty.
 """
 
-# Folders to search, and required files. NCCL's own packages install into system folders.
-_NEEDED = [
-    (["bin"], ["nvcc"]),
-    (["include", "/usr/include"], ["cublasLt.h", "nccl.h"]),
-    (["lib64"], ["libcudart_static.a"]),
-    (["lib64", "/usr/lib/x86_64-linux-gnu"], ["libcublasLt.so", "libnccl.so"]),
-]
+# Required files, and their folder. NCCL's own packages install into system folders.
+_NEEDED = {
+    "nvcc": "bin",
+    "cublasLt.h": "include",
+    "nccl.h": "include",
+    "libcudart_static.a": "lib64",
+    "libcublasLt.so": "lib64",
+    "libnccl.so": "lib64",
+}
 
 _FOUND = """
 package(default_visibility = ["//visibility:public"])
@@ -60,13 +62,17 @@ package(default_visibility = ["//visibility:public"])
 [cc_library(name = name) for name in ["cudart", "cublas_lt", "nccl"]]
 """
 
+def _exists(ctx, path, file):
+    """Whether there is `path`, or `file` in a system folder for headers or libraries."""
+    system = "/usr/include/" + file
+    if ".h" not in file:
+        system = ctx.execute(["g++", "-print-file-name=" + file]).stdout.strip()  # `file` itself if there is none
+    return ctx.path(path).exists or "/" in system and ctx.path(system).exists
+
 def _cuda_configure_impl(ctx):
     home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    missing = []
+    missing = [file for file, folder in _NEEDED.items() if not _exists(ctx, "%s/%s/%s" % (home, folder, file), file)]
     compression = []
-    for folders, files in _NEEDED:
-        places = [f if f.startswith("/") else home + "/" + f for f in folders]
-        missing += [f for f in files if not any([ctx.path(p + "/" + f).exists for p in places])]
     if not missing:
         if "--compress-mode" in ctx.execute([home + "/bin/nvcc", "--help"]).stdout:
             compression = ["-compress-mode=size"]

@@ -1,5 +1,7 @@
 """tug_proto_library: a library of a folder's .proto files, by the distribution's protoc."""
 
+load("@system//:tools.bzl", "GRPC_CPP_PLUGIN", "PROTOC", "PROTO_INCLUDES")
+
 def tug_proto_library(name, srcs, grpc = [], visibility = None):
     """Include the result as "package/file.pb.h" (and "package/file.grpc.pb.h").
 
@@ -14,8 +16,8 @@ def tug_proto_library(name, srcs, grpc = [], visibility = None):
     headers = [stem + ".h" for stem in stems + services]
     sources = [stem + ".cc" for stem in stems + services]
     grpc_srcs = [stem + ".proto" for stem in grpc]
-    protoc = "/usr/bin/protoc -I. -I/usr/include "
-    protoc_grpc = protoc + "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=$(GENDIR) "
+    protoc = "%s -I. -I%s " % (PROTOC, PROTO_INCLUDES)
+    protoc_grpc = protoc + "--plugin=protoc-gen-grpc=%s --grpc_out=$(GENDIR) " % GRPC_CPP_PLUGIN
     native.genrule(
         name = name + "_protoc",
         srcs = srcs,
