@@ -22,13 +22,13 @@
 #include "launch/local_budget.h"
 #include "launch/rank_environment.h"
 #include "launch/route.h"
+#include "prediction/step_prediction.h"
 #include "process/commands.h"
 #include "process/environment.h"
 #include "process/interrupts.h"
 #include "process/job_arguments.h"
 #include "process/keys_argument.h"
 #include "process/log_format.h"
-#include "simulate/schedule/step_prediction.h"
 
 namespace tug {
 namespace {

@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "cli/command_tree.h"
 #include "config/job_help.h"
-#include "experiment/plan/experiment_help.h"
 #include "process/commands.h"
 #include "process/version.h"
 
@@ -28,7 +27,7 @@ absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words)
     std::vector<std::string> names = CommandNames(*command);
     const CLI::App* found = FindCommand(*command, words[i]);
     if (found == nullptr) {
-      if (i == 0) names.insert(names.end(), {"job", "experiment", "man", "man-job", "bash", "zsh"});
+      if (i == 0) names.insert(names.end(), {"job", "man", "man-job", "bash", "zsh"});
       return absl::InvalidArgumentError(
           absl::StrCat("tug help: unknown topic \"", absl::StrJoin(words, " "), "\"",
                        DidYouMean(words[i], names), "; `tug help` lists the commands"));
@@ -40,12 +39,13 @@ absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words)
                                         CLI::AppFormatMode::Normal);
 }
 
-absl::StatusOr<std::string> Help(const CLI::App& app, const Words& words) {
+absl::StatusOr<std::string> Help(const CLI::App& app, const HelpTopics& topics,
+                                 const Words& words) {
   const std::string topic = words.empty() ? "" : words.front();
   if (topic == "job" && words.size() == 2) return FieldHelp(words[1]);
   if (words.size() == 1) {
     if (topic == "job") return JobHelp();
-    if (topic == "experiment") return ExperimentHelp();
+    if (const auto text = topics.find(topic); text != topics.end()) return text->second();
     if (topic == "man") return ManPage(app, VersionText());
     if (topic == "man-job") return JobManPage(JobHelp(), VersionText());
     if (topic == "bash") return BashCompletion(app);
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> Help(const CLI::App& app, const Words& words) {
 
 }  // namespace
 
-void AddHelpCommand(CLI::App& app, Command& chosen) {
+void AddHelpCommand(CLI::App& app, Command& chosen, const HelpTopics& topics) {
   auto words = std::make_shared<Words>();
   CLI::App* command = app.add_subcommand("help", "Describes a command, or a field of a job file");
   command->add_option(
@@ -67,9 +67,9 @@ void AddHelpCommand(CLI::App& app, Command& chosen) {
   command->footer(
       "Examples:\n  tug help train\n  tug help job train.steps\n  tug help job\n"
       "  tug help experiment\n  tug help man | man -l -\n  source <(tug help bash)");
-  command->callback([&app, words, &chosen] {
-    chosen = [&app, words]() -> absl::Status {
-      ASSIGN_OR_RETURN(const std::string text, Help(app, *words));
+  command->callback([&app, topics, words, &chosen] {
+    chosen = [&app, topics, words]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::string text, Help(app, topics, *words));
       std::printf("%s", text.c_str());
       return absl::OkStatus();
     };

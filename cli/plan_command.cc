@@ -14,10 +14,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/files/replace_file.h"
 #include "base/status_macros.h"
-#include "bench/bench_table.h"
-#include "experiment/measures/link_plan.h"
 #include "nlohmann/json.hpp"
+#include "plan/link_rate.h"
 #include "plan/tables/plan_job.h"
 #include "plan/tables/plan_options.h"
 #include "plan/tables/plan_presets.h"
@@ -86,7 +86,7 @@ absl::Status Print(const PlanArguments& arguments, const PlanInputs& plan, const
   sections.push_back(PipelineSection(plan));
   std::printf("%s", PlanText(sections).c_str());
   return arguments.json.empty() ? absl::OkStatus()
-                                : WriteJsonFile(arguments.json, PlanJson(sections));
+                                : WriteFile(arguments.json, PlanJson(sections).dump(1) + "\n");
 }
 
 absl::Status PlanAJob(const PlanArguments& arguments) {

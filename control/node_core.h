@@ -18,7 +18,7 @@ class HeartbeatRequest;
 class RegisterReply;
 
 // State machines of a node's side of the control protocol, without calls, clocks or threads. The
-// processes bind them in join_job.h and heartbeat_loop.h, simulate/ in virtual time.
+// processes bind them in join_job.h and heartbeat_loop.h, lab/simulate/ in virtual time.
 
 // How long a joining node looks for a coordinator.
 inline constexpr absl::Duration kJoinTimeout = absl::Seconds(8);

@@ -3,7 +3,7 @@
 #define TUG_COORDINATOR_COORDINATOR_H_
 
 // State machine of a job's coordinator: no thread, socket, file or clock inside.
-// service/control_service.h binds it to gRPC and real time, simulate/ to virtual time.
+// service/control_service.h binds it to gRPC and real time, lab/simulate/ to virtual time.
 //
 // Life of a job:
 //  1. WAITING: servers and workers register. A server learns from the first reply how many lanes to

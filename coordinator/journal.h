@@ -48,7 +48,7 @@ class Journal {
   virtual absl::Status Sync(uint64_t position) = 0;
 };
 
-// In memory, durable at once: for tests and simulate/. Not thread-safe.
+// In memory, durable at once: for tests and lab/simulate/. Not thread-safe.
 class MemoryJournal final : public Journal {
  public:
   void Append(const JournalRecord& record) override { records_.push_back(record); }

@@ -23,8 +23,8 @@
 #include "base/cpu/cpu_affinity.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
-#include "bench/limits/stream_loops.h"
 #include "data/source/text_source.h"
+#include "limits/stream_loops.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {

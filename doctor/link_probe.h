@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "bench/limits/raw_socket.h"
+#include "limits/raw_socket.h"
 
 namespace tug {
 

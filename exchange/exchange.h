@@ -3,8 +3,8 @@
 #define TUG_EXCHANGE_EXCHANGE_H_
 
 // A worker's side of push and pull, as a state machine without I/O: requests, messages and ticks
-// in, messages and events out. exchange/client.h runs it on a thread with a transport, simulate/ in
-// virtual time.
+// in, messages and events out. exchange/client.h runs it on a thread with a transport,
+// lab/simulate/ in virtual time.
 //
 // Pushes leave in the order of comm.scheduler under a byte credit (push_table.h). A waiting pull
 // holds no credit; weights that hold the lane's credit are acknowledged (pull_table.h). A message

@@ -3,6 +3,7 @@
 #define TUG_PROCESS_COMMANDS_H_
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,13 +34,11 @@ void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddExplainCommand(CLI::App& app, Command& chosen);
-void AddReplayCommand(CLI::App& app, Command& chosen);
-void AddExperimentCommand(CLI::App& app, Command& chosen);
-void AddBenchCommand(CLI::App& app, Command& chosen);
-void AddBenchTraining(CLI::App& app, Command& chosen);  // under `bench`
-void AddSimulateCommand(CLI::App& app, Command& chosen);
 void AddPlanCommand(CLI::App& app, Command& chosen);
-void AddHelpCommand(CLI::App& app, Command& chosen);
+
+// Texts of `tug help` besides the commands' own, by topic.
+using HelpTopics = std::map<std::string, std::function<std::string()>>;
+void AddHelpCommand(CLI::App& app, Command& chosen, const HelpTopics& topics);
 
 }  // namespace tug
 

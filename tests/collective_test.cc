@@ -17,12 +17,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "bench/limits/bench_processes.h"
 #include "collective/algorithms.h"
 #include "collective/collective_test_support.h"
 #include "collective/communicator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "limits/bench_processes.h"
 #include "transport/dual_transport.h"
 
 namespace tug {

@@ -126,10 +126,10 @@ TEST_F(ExperimentFileTest, GoesOnAfterItWasKilled) {
 }
 
 TEST_F(ExperimentFileTest, GoesOnAfterTheProgramWasDeleted) {
-  fs::copy_file("cli/tug", Path("tug"));
+  for (const char* name : {"tug", "tug-lab"}) fs::copy_file(fs::path("cli") / name, Path(name));
   Process& run = StartProgram(Path("tug"), Experiment());
   ASSERT_TRUE(run.WaitUntil([&] { return !Rows().empty(); }, After(kPatience))) << run.err();
-  fs::remove(Path("tug"));
+  for (const char* name : {"tug", "tug-lab"}) fs::remove(Path(name));
   ASSERT_TRUE(run.WaitForEnd(After(kPatience))) << run.err();
   EXPECT_EQ(run.exit_code(), 0) << run.err();
   const std::vector<nlohmann::json> rows = Rows();

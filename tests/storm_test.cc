@@ -30,10 +30,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/memory/large_blocks.h"
-#include "bench/bench_job.h"
 #include "blocks/view_lanes.h"
 #include "exchange/client.h"
 #include "gtest/gtest.h"
+#include "lab/bench/bench_job.h"
 #include "server/lane.h"
 #include "transport/open_transport.h"
 

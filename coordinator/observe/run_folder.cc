@@ -14,8 +14,10 @@
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 #include "config/job_config.h"
+#include "config/text_proto.h"
 #include "coordinator/membership/next_lines.h"
 #include "coordinator/utf8_check.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 namespace {
@@ -124,6 +126,14 @@ absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run
   }
   return absl::NotFoundError(absl::StrCat(
       run_dir, " is not a run folder: name one, e.g. runs/job-1, or pass --coordinator HOST:PORT"));
+}
+
+absl::StatusOr<JobConfig> ReadRunConfig(const std::string& run_dir) {
+  const std::string path = absl::StrCat(run_dir, "/", kConfigFile);
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxJobTextBytes));
+  JobConfig config;
+  RETURN_IF_ERROR(ParseTextProto(text, path, config));
+  return config;
 }
 
 std::string HowToContinue(const std::string& run_dir) {

@@ -30,6 +30,8 @@
 
 namespace tug {
 
+class JobConfig;
+
 inline constexpr char kConfigFile[] = "config.textproto";
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kCoordinatorFile[] = "coordinator";
@@ -75,6 +77,8 @@ absl::Status WriteCoordinatorAddress(const std::string& run_dir, const Coordinat
 // Errors: NOT_FOUND.
 absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run_dir);
 void RemoveCoordinatorAddress(const std::string& run_dir);
+// The resolved configuration of a run. Errors: those of the file.
+absl::StatusOr<JobConfig> ReadRunConfig(const std::string& run_dir);
 // Remedy for a run without a coordinator: "continue it with: tug train --resume runs/a"; without a
 // checkpoint "it has no checkpoint: start the job again".
 std::string HowToContinue(const std::string& run_dir);

@@ -15,7 +15,7 @@ namespace tug {
 
 // Decisions of an external worker, as a state machine without I/O: when the program's next step may
 // begin, what its pushes and pulls request, and what it reports. ExternalWorker adds threads and
-// connections, simulate/ virtual time.
+// connections, lab/simulate/ virtual time.
 //
 // Not thread-safe. It exchanges state with the heartbeats through the control board, which is.
 class ProgramCore {

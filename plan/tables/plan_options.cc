@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "experiment/measures/link_plan.h"
+#include "plan/link_rate.h"
 
 namespace tug {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/charts/markdown_table.h"
 #include "base/check.h"
-#include "experiment/charts/markdown_table.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {

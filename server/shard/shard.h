@@ -3,8 +3,8 @@
 #define TUG_SERVER_SHARD_SHARD_H_
 
 // State machine for the segments of one lane, without I/O: messages and ticks in; messages, notices
-// and snapshots out (ShardSinks). lane.h runs it on a thread with a transport, simulate/ in virtual
-// time. Its parts, each building on the ones above:
+// and snapshots out (ShardSinks). lane.h runs it on a thread with a transport, lab/simulate/ in
+// virtual time. Its parts, each building on the ones above:
 //
 //   OwnSegments     segments that the lane owns: clocks, sums, weights, optimizer state
 //   PullService     answers pulls: waiting pulls, queued answers, the host's cache

@@ -61,7 +61,11 @@ class DebTest : public TugTest {
     ADD_FAILURE() << "no package " << package;
     return "";
   }
-  Texts Debs() const { return {Deb("tugboat"), Deb("libtug0"), Deb("libtug-dev")}; }
+  Texts Debs() const {
+    Texts debs;
+    for (const std::string& package : packages_) debs.push_back(Deb(package));
+    return debs;
+  }
   void MakePackages(const std::string& to = "debs") {
     setenv("DEBEMAIL", "maintainer@debian.org", 1);
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
@@ -103,6 +107,8 @@ class DebTest : public TugTest {
     }
     return files;
   }
+
+  const Texts packages_ = {"tugboat", "tugboat-lab", "libtug0", "libtug-dev"};
 };
 
 TEST_F(DebTest, HasWhatItSaysAndDependsOnDebiansLibraries) {
@@ -121,7 +127,9 @@ TEST_F(DebTest, HasWhatItSaysAndDependsOnDebiansLibraries) {
             HasSubstr("tug-server@.service"), HasSubstr("tug-worker@.service"),
             HasSubstr("man1/tug.1.gz"), HasSubstr("man5/tug-job.5.gz"),
             HasSubstr("bash-completion/completions/tug"), HasSubstr("zsh/vendor-completions/_tug"),
-            Not(HasSubstr("libtug")), Not(HasSubstr("/tmp/"))));
+            Not(HasSubstr("libtug")), Not(HasSubstr("tug-lab")), Not(HasSubstr("/tmp/"))));
+  EXPECT_THAT(Output(kDpkgDeb, {"--contents", Deb("tugboat-lab")}),
+              HasSubstr("./usr/bin/tug-lab\n"));
   EXPECT_THAT(Output(kDpkgDeb, {"--contents", Deb("libtug0")}), HasSubstr("/libtug.so.0 -> "));
   EXPECT_THAT(Output(kDpkgDeb, {"--contents", Deb("libtug-dev")}),
               AllOf(HasSubstr("./usr/include/tug.h\n"), HasSubstr("/libtug.so -> libtug.so.0\n"),
@@ -132,7 +140,7 @@ TEST_F(DebTest, TheSameSourcesGiveTheSamePackages) {
   ASSERT_NO_FATAL_FAILURE(MakePackages());
   if (IsSkipped()) return;
   ASSERT_NO_FATAL_FAILURE(MakePackages("again"));
-  for (const char* package : {"tugboat", "libtug0", "libtug-dev"}) {
+  for (const std::string& package : packages_) {
     EXPECT_EQ(Output("/usr/bin/cmp", {Deb(package), Deb(package, "again")}), "");
   }
 }
@@ -150,10 +158,11 @@ TEST_F(DebTest, InstallsRunsAndGoesWithoutATrace) {
   EXPECT_EQ(Output(tug, {"--version"}), Output("cli/tug", {"--version"}));
   Output(tug, {"train", job(), "--run-dir", Path("run")});
   EXPECT_EQ(NewestCheckpoint("run"), 50u);
+  EXPECT_THAT(Output(tug, {"bench", "--help"}), HasSubstr("push-pull"));
 
   // Files that the user changed stay until a purge.
   std::ofstream(Path("root/etc/tugboat/node.conf"), std::ios::app) << "LISTEN=10.0.0.1\n";
-  Output(kDpkg, OnRoot({"--remove", "tugboat", "libtug0", "libtug-dev"}));
+  Output(kDpkg, OnRoot(Texts{"--remove"} + packages_));
   // deb-systemd-helper keeps its record of a unit until the purge.
   EXPECT_EQ(Files(), (std::set<std::string>{"etc/tugboat/coordinator.conf", "etc/tugboat/node.conf",
                                             "var/lib/systemd/deb-systemd-helper-enabled/"

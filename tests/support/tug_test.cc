@@ -16,8 +16,8 @@
 #include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/observe/run_folder.h"
-#include "experiment/training_text.h"
 #include "gmock/gmock.h"
+#include "lab/experiment/training_text.h"
 #include "tests/support/run_result.h"
 
 namespace tug {

@@ -2,7 +2,7 @@
 #ifndef TUG_TRANSPORT_SIMULATED_SIMULATED_NETWORK_H_
 #define TUG_TRANSPORT_SIMULATED_SIMULATED_NETWORK_H_
 
-// A network in virtual time, for simulate/ and for tests of code that runs over a Transport. It
+// A network in virtual time, for lab/simulate/ and for tests of code that runs over a Transport. It
 // delays each message by its own random time (so messages overtake each other), repeats some and
 // loses some. The outcome of the n-th message is a function of (seed, n): a run replays from its
 // seed.

@@ -4,7 +4,7 @@
 
 // Next action of a worker, as a state machine without I/O: it emits computations and exchange
 // requests in order, and is notified of arrived weights and finished computations. worker_core.h
-// connects it to the coordinator's orders and the exchange, simulate/ to virtual time.
+// connects it to the coordinator's orders and the exchange, lab/simulate/ to virtual time.
 //
 // Each virtual worker that this process runs has a clock, that of its next step. The machine takes
 // the step at the lowest one, c, for the virtual workers at c: one that was taken over from a lost

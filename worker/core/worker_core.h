@@ -5,7 +5,7 @@
 // A worker's decisions as a state machine without I/O: which step it takes for which virtual
 // workers, what it pulls and pushes and when, which residuals it saves, and what it reports.
 // Connects the step machine (step_machine.h) to the coordinator's orders and the exchange.
-// training_loop.h adds a model, memory, an exchange client and files; simulate/ adds a fake
+// training_loop.h adds a model, memory, an exchange client and files; lab/simulate/ adds a fake
 // computation, a fake disk and virtual time.
 //
 //   while (true) {
