@@ -82,12 +82,23 @@ cc_library(
 def _missing(name, reason):
     return "\nmissing(\n    name = {},\n    reason = {},\n)\n".format(repr(name), repr(reason))
 
+def _fault(ctx, pkg_config, modules):
+    """What is wrong with the first of the modules that is missing or too old."""
+    for module in modules:
+        name = module.split(" ")[0]
+        version = ctx.execute([pkg_config, "--modversion", name])
+        if version.return_code != 0:
+            return "%s is missing: pkg-config does not find it" % name
+        if ctx.execute([pkg_config, "--exists", module]).return_code != 0:
+            return "%s %s is too old: needed is %s" % (name, version.stdout.strip(), module)
+    return None
+
 def _from_module(ctx, pkg_config, name, modules):
     if not pkg_config:
         return _missing(name, "%s cannot be looked for: pkg-config is missing; %s" % (name, _REMEDY))
-    result = ctx.execute([pkg_config, "--cflags", "--libs", "--print-errors", "--short-errors"] + modules)
+    result = ctx.execute([pkg_config, "--cflags", "--libs"] + modules)
     if result.return_code != 0:
-        return _missing(name, "%s; %s" % (result.stderr.strip().replace("\n", ": "), _REMEDY))
+        return _missing(name, "%s; %s" % (_fault(ctx, pkg_config, modules) or result.stderr.strip(), _REMEDY))
     if name in _TOOLS and not ctx.which(_TOOLS[name][0]):
         return _missing(name, "%s is missing; %s" % (_TOOLS[name][0], _REMEDY))
     defines, linkopts, folders = [], [], []

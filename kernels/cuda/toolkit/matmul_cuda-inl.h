@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_KERNELS_CUDA_TOOLKIT_MATMUL_CUDA - INL_H_
-#define TUG_KERNELS_CUDA_TOOLKIT_MATMUL_CUDA -INL_H_
+#ifndef TUG_KERNELS_CUDA_TOOLKIT_MATMUL_CUDA_INL_H_
+#define TUG_KERNELS_CUDA_TOOLKIT_MATMUL_CUDA_INL_H_
 
 // Shared by both implementations of kernels/cuda/toolkit/matmul_cuda.h: the products that are never
 // fused, and the instantiated types.
@@ -35,4 +35,4 @@ absl::Status CheckFusible(const MatMulArgs<T, C>& args, const Epilogue<C>& epilo
   TUG_INSTANTIATE_MATMUL_OF(Bf16, Bf16)   \
   TUG_INSTANTIATE_MATMUL_OF(Bf16, float)
 
-#endif  // TUG_KERNELS_CUDA_TOOLKIT_MATMUL_CUDA-INL_H_
+#endif  // TUG_KERNELS_CUDA_TOOLKIT_MATMUL_CUDA_INL_H_
