@@ -22,7 +22,7 @@ class SetupTest : public TugTest {
     Write(absl::StrCat("bin/", name), absl::StrCat("#!/bin/bash\n", script));
     fs::permissions(Path(absl::StrCat("bin/", name)), fs::perms::owner_all);
   }
-  // A system where dnf installs all but bazel and bible-kjv, and apt-get is not to be found.
+  // A system where dnf installs all but bazel, and apt-get is not to be found.
   void MakeSystem() {
     fs::create_directories(Path("bin"));
     for (const char* tool :
@@ -34,7 +34,7 @@ class SetupTest : public TugTest {
     }
     fs::create_directories(Path("installed"));
     WriteProgram("rpm", absl::StrCat("[[ -e ", Path("installed"), "/${@: -1} ]]\n"));
-    WriteProgram("dnf", absl::StrCat("[[ ${@: -1} != bazel && ${@: -1} != bible-kjv ]] || "
+    WriteProgram("dnf", absl::StrCat("[[ ${@: -1} != bazel ]] || "
                                      "{ echo \"No match for argument: ${@: -1}\" >&2; exit 1; }\n"
                                      "touch ",
                                      Path("installed"), "/${@: -1}\n"));
@@ -53,14 +53,12 @@ TEST_F(SetupTest, WithDnfInstallsWhatThereIsAndNamesTheRest) {
   ASSERT_NO_FATAL_FAILURE(MakeSystem());
   const Process& first = Setup();
   EXPECT_EQ(first.exit_code(), 1) << first.out() << first.err();
-  EXPECT_THAT(first.err(),
-              HasSubstr("deploy/setup: dnf could not install: bazel bible-kjv; install "
-                        "them from elsewhere"));
+  EXPECT_THAT(first.err(), HasSubstr("deploy/setup: dnf could not install: bazel; install "
+                                     "them from elsewhere"));
   EXPECT_TRUE(fs::exists(Path("installed/grpc-devel")));
 
   // A program that is in the PATH counts as installed.
   WriteProgram("bazel", "");
-  WriteProgram("bible-kjv", "");
   const Process& second = Setup();
   EXPECT_EQ(second.exit_code(), 0) << second.out() << second.err();
   EXPECT_THAT(second.out(), Not(HasSubstr("installing")));
