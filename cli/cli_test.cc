@@ -302,6 +302,20 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
   ExpectError("simulate", 2, "see tug simulate --help");
 }
 
+TEST_F(CliTest, WithoutTheLaboratorySaysWhatIsMissing) {
+  const std::string alone = (root_ / "tug").string();
+  fs::copy_file(binary_, alone);
+  const Outcome bench = Shell(alone + " bench push-pull --bytes 4K");
+  EXPECT_EQ(bench.exit_code, 1);
+  EXPECT_THAT(bench.output,
+              HasSubstr("tug bench needs tug-lab: cannot run " + alone + "-lab: No such"));
+  for (const char* topic : {" help experiment", " help replay"}) {
+    EXPECT_THAT(Shell(alone + topic).output, HasSubstr("Needs tug-lab: in the sources, run"))
+        << topic;
+  }
+  EXPECT_EQ(Shell(alone + " help man").exit_code, 0);
+}
+
 TEST_F(CliTest, SaysWhenAnAddressIsNone) {
   ExpectError("stop --coordinator nonsense", 1, "HOST:PORT");
 }

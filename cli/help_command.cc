@@ -39,13 +39,13 @@ absl::StatusOr<std::string> CommandHelp(const CLI::App& app, const Words& words)
                                         CLI::AppFormatMode::Normal);
 }
 
-absl::StatusOr<std::string> Help(const CLI::App& app, const HelpTopics& topics,
+absl::StatusOr<std::string> Help(const CLI::App& app, std::string (*experiment_help)(),
                                  const Words& words) {
   const std::string topic = words.empty() ? "" : words.front();
   if (topic == "job" && words.size() == 2) return FieldHelp(words[1]);
   if (words.size() == 1) {
     if (topic == "job") return JobHelp();
-    if (const auto text = topics.find(topic); text != topics.end()) return text->second();
+    if (topic == "experiment" && experiment_help != nullptr) return experiment_help();
     if (topic == "man") return ManPage(app, VersionText());
     if (topic == "man-job") return JobManPage(JobHelp(), VersionText());
     if (topic == "bash") return BashCompletion(app);
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> Help(const CLI::App& app, const HelpTopics& topics,
 
 }  // namespace
 
-void AddHelpCommand(CLI::App& app, Command& chosen, const HelpTopics& topics) {
+void AddHelpCommand(CLI::App& app, Command& chosen, std::string (*experiment_help)()) {
   auto words = std::make_shared<Words>();
   CLI::App* command = app.add_subcommand("help", "Describes a command, or a field of a job file");
   command->add_option(
@@ -67,9 +67,9 @@ void AddHelpCommand(CLI::App& app, Command& chosen, const HelpTopics& topics) {
   command->footer(
       "Examples:\n  tug help train\n  tug help job train.steps\n  tug help job\n"
       "  tug help experiment\n  tug help man | man -l -\n  source <(tug help bash)");
-  command->callback([&app, topics, words, &chosen] {
-    chosen = [&app, topics, words]() -> absl::Status {
-      ASSIGN_OR_RETURN(const std::string text, Help(app, topics, *words));
+  command->callback([&app, experiment_help, words, &chosen] {
+    chosen = [&app, experiment_help, words]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::string text, Help(app, experiment_help, *words));
       std::printf("%s", text.c_str());
       return absl::OkStatus();
     };

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -17,10 +19,14 @@ namespace {
 constexpr LabCommand kLabCommands[] = {kReplayCommand, kExperimentCommand, kBenchCommand,
                                        kSimulateCommand};
 
+// Empty if the path of this program is unknown.
 std::string PathOfLab() {
   std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).replace_filename("tug-lab");
+  std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : own.replace_filename("tug-lab").string();
 }
+
+constexpr char kRemedy[] = "in the sources, run deploy/build; on Debian, install tugboat-lab";
 
 }  // namespace
 
@@ -29,7 +35,8 @@ void ExecLabProgram(int argc, char** argv) {
   const std::string command = argv[1];
   const bool of_lab = std::any_of(std::begin(kLabCommands), std::end(kLabCommands),
                                   [&](const LabCommand& one) { return command == one.name; });
-  if (of_lab || command == "help") execv(PathOfLab().c_str(), argv);
+  const std::string lab = PathOfLab();
+  if (!lab.empty() && (of_lab || command == "help")) execv(lab.c_str(), argv);
 }
 
 void AddMissingLabCommands(CLI::App& app, Command& chosen) {
@@ -37,11 +44,14 @@ void AddMissingLabCommands(CLI::App& app, Command& chosen) {
     CLI::App* command = app.add_subcommand(one.name, one.summary);
     command->set_help_flag();
     command->prefix_command();  // takes any arguments
+    command->footer(absl::StrCat("Needs tug-lab: ", kRemedy));
     command->callback([&chosen, name = one.name] {
       chosen = [name] {
-        return absl::NotFoundError(
-            absl::StrCat("tug ", name, " needs tug-lab, and there is no ", PathOfLab(),
-                         ": in the sources, run deploy/build; on Debian, install tugboat-lab"));
+        const std::string lab = PathOfLab();
+        const char* why =
+            access(lab.c_str(), X_OK) == 0 ? "it did not start" : std::strerror(errno);
+        return absl::NotFoundError(absl::StrCat("tug ", name, " needs tug-lab: cannot run ", lab,
+                                                ": ", why, "; ", kRemedy));
       };
     });
   }

@@ -11,6 +11,6 @@ int main(int argc, char** argv) {
   return tug::RunProgram(argc, argv, [](CLI::App& app, tug::Command& chosen) {
     tug::AddTugCommands(app, chosen);
     tug::AddMissingLabCommands(app, chosen);
-    tug::AddHelpCommand(app, chosen, {});
+    tug::AddHelpCommand(app, chosen, nullptr);
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUG_LAB_COMMANDS_LAB_COMMANDS_H_
-#define TUG_LAB_COMMANDS_LAB_COMMANDS_H_
+#ifndef TUG_LAB_LAB_COMMANDS_H_
+#define TUG_LAB_LAB_COMMANDS_H_
 
 #include "process/commands.h"
 
@@ -15,4 +15,4 @@ void AddSimulateCommand(CLI::App& app, Command& chosen);
 
 }  // namespace tug
 
-#endif  // TUG_LAB_COMMANDS_LAB_COMMANDS_H_
+#endif  // TUG_LAB_LAB_COMMANDS_H_

@@ -15,6 +15,6 @@ int main(int argc, char** argv) {
     tug::AddBenchCommand(app, chosen);
     tug::AddBenchTraining(app, chosen);
     tug::AddSimulateCommand(app, chosen);
-    tug::AddHelpCommand(app, chosen, {{"experiment", tug::ExperimentHelp}});
+    tug::AddHelpCommand(app, chosen, tug::ExperimentHelp);
   });
 }

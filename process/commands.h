@@ -3,7 +3,6 @@
 #define TUG_PROCESS_COMMANDS_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -35,10 +34,8 @@ void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddExplainCommand(CLI::App& app, Command& chosen);
 void AddPlanCommand(CLI::App& app, Command& chosen);
-
-// Texts of `tug help` besides the commands' own, by topic.
-using HelpTopics = std::map<std::string, std::function<std::string()>>;
-void AddHelpCommand(CLI::App& app, Command& chosen, const HelpTopics& topics);
+// `experiment_help`: the text of `tug help experiment`; null in a program without experiments.
+void AddHelpCommand(CLI::App& app, Command& chosen, std::string (*experiment_help)());
 
 }  // namespace tug
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "Eigen/Cholesky"
+#include "Eigen/Core"
 #include "base/check.h"
-#include "eigen3/Eigen/Cholesky"
-#include "eigen3/Eigen/Core"
 
 namespace tug {
 namespace {

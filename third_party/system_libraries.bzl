@@ -93,6 +93,18 @@ def _fault(ctx, pkg_config, modules):
             return "%s %s is too old: needed is %s" % (name, version.stdout.strip(), module)
     return None
 
+def _include_folders(ctx, pkg_config, modules):
+    """Links to the modules' own folders of headers, without those of libraries that they use themselves."""
+    flags = ctx.execute([pkg_config, "--cflags-only-I", "--maximum-traverse-depth=1"] + modules).stdout
+    folders = []
+    for flag in _unique(flags.strip().split(" ")):
+        if flag in ("", "-I/usr/include"):  # which the compiler searches anyway
+            continue
+        folders.append("include/" + flag[2:].replace("/", "_"))
+        if not ctx.path(folders[-1]).exists:
+            ctx.symlink(flag[2:], folders[-1])
+    return folders
+
 def _from_module(ctx, pkg_config, name, modules):
     if not pkg_config:
         return _missing(name, "%s cannot be looked for: pkg-config is missing; %s" % (name, _REMEDY))
@@ -101,20 +113,15 @@ def _from_module(ctx, pkg_config, name, modules):
         return _missing(name, "%s; %s" % (_fault(ctx, pkg_config, modules) or result.stderr.strip(), _REMEDY))
     if name in _TOOLS and not ctx.which(_TOOLS[name][0]):
         return _missing(name, "%s is missing; %s" % (_TOOLS[name][0], _REMEDY))
-    defines, linkopts, folders = [], [], []
+    defines, linkopts = [], []
     for flag in _unique(result.stdout.strip().split(" ")):
         if flag.startswith("-D") and flag != "-DNOMINMAX":  # Abseil's, for Windows
             defines.append(flag[2:])
         elif flag.startswith("-L"):
             linkopts += [flag, "-Wl,-rpath," + flag[2:]]
-        elif flag.startswith("-I") and not flag.startswith("-I/usr/include"):  # which the compiler searches anyway
-            folder = "include/" + flag[2:].replace("/", "_")
-            if folder not in folders and not ctx.path(folder).exists:
-                ctx.symlink(flag[2:], folder)
-            folders.append(folder)
         elif flag.startswith("-l") or flag == "-pthread":
             linkopts.append(flag)
-    return _library(name, defines, linkopts, folders)
+    return _library(name, defines, linkopts, _include_folders(ctx, pkg_config, modules))
 
 def _without_module(ctx, name, library):
     files = [ctx.execute(["g++", "-print-file-name=lib%s.%s" % (library, end)]).stdout for end in ["so", "a"]]
@@ -138,7 +145,9 @@ system_libraries = repository_rule(
     configure = True,
     environ = [
         "PATH",
+        "PKG_CONFIG_LIBDIR",
         "PKG_CONFIG_PATH",
+        "PKG_CONFIG_SYSROOT_DIR",
     ],
     local = True,
 )

@@ -76,7 +76,7 @@ class DebTest : public TugTest {
     }
     fs::create_directory(Path(to));
     EXPECT_THAT(Output("deploy/deb", {Path(to), "--from", fs::absolute(".").string()}),
-                HasSubstr("install the program with: apt install"));
+                HasSubstr("install the programs with: apt install"));
   }
   // Makes an empty root with the files that dpkg needs to start.
   void MakeRoot() {
@@ -243,11 +243,13 @@ TEST_F(DebTest, SaysInOneLineWhatIsWrong) {
       {{Path("none"), "--from", "."}, "none: no such folder"},
       {{Path(""), "--from"}, "--from needs a folder"},
       {{Path(""), "--program", "x"}, "unknown option --program"},
-      {{Path(""), "--from", "none"}, "none/cli/tug: no such program"},
+      {{Path(""), "--from", "none"}, "none/cli/tug-lab: no such program"},
       {{Path(""), "--from", Path("built")}, "cli/tug: --version printed"},
   };
   fs::create_directories(Path("built/cli"));
-  fs::create_symlink("/bin/true", Path("built/cli/tug"));
+  for (const char* name : {"tug", "tug-lab"}) {
+    fs::create_symlink("/bin/true", Path(absl::StrCat("built/cli/", name)));
+  }
   for (const auto& [arguments, error] : cases) {
     const Process& process = RunProgram("deploy/deb", arguments);
     EXPECT_EQ(process.exit_code(), 1);

@@ -54,7 +54,7 @@ TEST_F(SetupTest, WithDnfInstallsWhatThereIsAndNamesTheRest) {
   const Process& first = Setup();
   EXPECT_EQ(first.exit_code(), 1) << first.out() << first.err();
   EXPECT_THAT(first.err(), HasSubstr("deploy/setup: dnf could not install: bazel; install "
-                                     "them from elsewhere"));
+                                     "bazel from elsewhere"));
   EXPECT_TRUE(fs::exists(Path("installed/grpc-devel")));
 
   // A program that is in the PATH counts as installed.

@@ -129,6 +129,21 @@ TEST_F(SlurmTest, TrainsToItsEndWithTheBitsOfALocalJob) {
   ExpectSameState(Path("local"), Path("run"));
 }
 
+// With the container's userland that of this host.
+TEST_F(SlurmTest, TrainsInContainersWithTheBitsOfALocalJob) {
+  const std::string path =
+      absl::StrCat("PATH=", fs::absolute("cli").string(), ":", std::getenv("PATH"));
+  const std::string id = Ask(Texts{
+      path, absl::StrCat("JOB=", job()), absl::StrCat("RUN=", Path("run")), "SERVERS=2", "sbatch",
+      "--parsable", "--nodes=2", "--ntasks=6", absl::StrCat("--output=", Path("job.out")),
+      fs::absolute("deploy/slurm/container.sbatch").string()});
+  ASSERT_TRUE(slurm_->WaitUntil([&] { return HasLeftTheQueue(id); }, After(2 * kPatience)));
+  EXPECT_THAT(Ask({"scontrol", "show", "job", id}), HasSubstr("JobState=COMPLETED")) << Said();
+  EXPECT_THAT(Said(), HasSubstr("done: 50 of 50"));
+  Train("local", kFourWorkers);
+  ExpectSameState(Path("local"), Path("run"));
+}
+
 TEST_F(SlurmTest, EndsInOrderWhenCancelled) {
   const std::string id = Submit(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(*slurm_, "run", 5));
