@@ -42,6 +42,9 @@ _MODULES = {
     "zstd": ["libzstd"],
 }
 
+# Those whose headers are in a folder of their own below /usr/include, which the compiler does not search by itself.
+_OWN_FOLDER = ["eigen"]
+
 # Libraries without a module: name, as after -l.
 _WITHOUT_MODULE = {
     "benchmark_main": "benchmark_main",  # main()
@@ -93,18 +96,6 @@ def _fault(ctx, pkg_config, modules):
             return "%s %s is too old: needed is %s" % (name, version.stdout.strip(), module)
     return None
 
-def _include_folders(ctx, pkg_config, modules):
-    """Links to the modules' own folders of headers, without those of libraries that they use themselves."""
-    flags = ctx.execute([pkg_config, "--cflags-only-I", "--maximum-traverse-depth=1"] + modules).stdout
-    folders = []
-    for flag in _unique(flags.strip().split(" ")):
-        if flag in ("", "-I/usr/include"):  # which the compiler searches anyway
-            continue
-        folders.append("include/" + flag[2:].replace("/", "_"))
-        if not ctx.path(folders[-1]).exists:
-            ctx.symlink(flag[2:], folders[-1])
-    return folders
-
 def _from_module(ctx, pkg_config, name, modules):
     if not pkg_config:
         return _missing(name, "%s cannot be looked for: pkg-config is missing; %s" % (name, _REMEDY))
@@ -113,15 +104,19 @@ def _from_module(ctx, pkg_config, name, modules):
         return _missing(name, "%s; %s" % (_fault(ctx, pkg_config, modules) or result.stderr.strip(), _REMEDY))
     if name in _TOOLS and not ctx.which(_TOOLS[name][0]):
         return _missing(name, "%s is missing; %s" % (_TOOLS[name][0], _REMEDY))
-    defines, linkopts = [], []
+    defines, linkopts, folders = [], [], []
     for flag in _unique(result.stdout.strip().split(" ")):
         if flag.startswith("-D") and flag != "-DNOMINMAX":  # Abseil's, for Windows
             defines.append(flag[2:])
         elif flag.startswith("-L"):
             linkopts += [flag, "-Wl,-rpath," + flag[2:]]
+        elif flag.startswith("-I") and (name in _OWN_FOLDER or not flag.startswith("-I/usr/include")):
+            folders.append("include/" + flag[2:].replace("/", "_"))
+            if not ctx.path(folders[-1]).exists:
+                ctx.symlink(flag[2:], folders[-1])
         elif flag.startswith("-l") or flag == "-pthread":
             linkopts.append(flag)
-    return _library(name, defines, linkopts, _include_folders(ctx, pkg_config, modules))
+    return _library(name, defines, linkopts, folders)
 
 def _without_module(ctx, name, library):
     files = [ctx.execute(["g++", "-print-file-name=lib%s.%s" % (library, end)]).stdout for end in ["so", "a"]]
