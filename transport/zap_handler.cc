@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/zap_handler.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -27,9 +28,9 @@ constexpr size_t kCurveKeyBytes = 32;
 // Fixed frames of a ZAP request: version, number, domain, address, routing id, mechanism;
 // credentials follow.
 constexpr size_t kRequestFrames = 6;
-constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_DISCONNECTED |
-                        ZMQ_EVENT_CLOSED;
+constexpr int kEvents = ZMQ_EVENT_LISTENING | ZMQ_EVENT_ACCEPTED |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
 // Limit of remembered addresses; a job has fewer concurrent connections.
 constexpr size_t kMaxAddresses = 65536;
 constexpr long kLookMs = 100;  // interval of checks of connections that have not yet shown keys
@@ -68,6 +69,16 @@ std::string AddressOf(int socket) {
   socklen_t size = sizeof(address);
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) size = 0;
   return NumericAddress(address, size);
+}
+
+// 0 if it is not a socket of a port.
+uint16_t LocalPortOf(int socket) {
+  sockaddr_in address{};  // an IPv6 address has its port in the same place
+  socklen_t size = sizeof(address);
+  const bool known = getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  return known && (address.sin_family == AF_INET || address.sin_family == AF_INET6)
+             ? ntohs(address.sin_port)
+             : 0;
 }
 
 absl::Status NoSocket() {
@@ -191,7 +202,11 @@ bool ZapHandler::ProcessEvent(void* events) {
   if (frames[0].size() != sizeof(event) + sizeof(value)) return true;
   std::memcpy(&event, frames[0].data(), sizeof(event));
   std::memcpy(&value, frames[0].data() + sizeof(event), sizeof(value));
-  if (event == ZMQ_EVENT_ACCEPTED) {
+  if (event == ZMQ_EVENT_LISTENING) {
+    port_ = LocalPortOf(value);
+  } else if (event == ZMQ_EVENT_ACCEPTED) {
+    // If the connection has ended, the descriptor may belong to any other one of this process.
+    if (LocalPortOf(value) != port_) return true;
     const std::string address = AddressOf(value);
     if (addresses_.size() < kMaxAddresses) addresses_[value] = address;
     watch_.OnAccepted(value, address);

@@ -70,7 +70,8 @@ class ZapHandler {
   Refusals refusals_;
   // Addresses of open connections, by descriptor. Used on the handler's thread only.
   std::map<int, std::string> addresses_;
-  ConnectionWatch watch_;  // handler's thread only
+  uint16_t port_ = 0;      // of the listener; handler's thread only
+  ConnectionWatch watch_;  // likewise
   std::string failure_;    // handshake failure of the connection that closes next; empty: none
   std::thread thread_;
 };
