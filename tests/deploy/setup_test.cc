@@ -42,7 +42,7 @@ class SetupTest : public TugTest {
     WriteProgram("true", "exit 0\n");
     setenv("PATH", Path("bin").c_str(), 1);
   }
-  const Process& Setup() {
+  const Process& RunSetup() {
     Process& process = StartProgram("deploy/setup", {});
     EXPECT_TRUE(process.WaitForEnd(After(kPatience)));
     return process;
@@ -51,7 +51,7 @@ class SetupTest : public TugTest {
 
 TEST_F(SetupTest, WithDnfInstallsWhatThereIsAndNamesTheRest) {
   ASSERT_NO_FATAL_FAILURE(MakeSystem());
-  const Process& first = Setup();
+  const Process& first = RunSetup();
   EXPECT_EQ(first.exit_code(), 1) << first.out() << first.err();
   EXPECT_THAT(first.err(), HasSubstr("deploy/setup: dnf could not install: bazel; install "
                                      "bazel from elsewhere"));
@@ -59,7 +59,7 @@ TEST_F(SetupTest, WithDnfInstallsWhatThereIsAndNamesTheRest) {
 
   // A program that is in the PATH counts as installed.
   WriteProgram("bazel", "");
-  const Process& second = Setup();
+  const Process& second = RunSetup();
   EXPECT_EQ(second.exit_code(), 0) << second.out() << second.err();
   EXPECT_THAT(second.out(), Not(HasSubstr("installing")));
 }
@@ -67,7 +67,7 @@ TEST_F(SetupTest, WithDnfInstallsWhatThereIsAndNamesTheRest) {
 TEST_F(SetupTest, ElsewhereNamesTheContainer) {
   ASSERT_NO_FATAL_FAILURE(MakeSystem());
   fs::remove(Path("bin/dnf"));
-  const Process& setup = Setup();
+  const Process& setup = RunSetup();
   EXPECT_EQ(setup.exit_code(), 1);
   EXPECT_THAT(setup.err(), HasSubstr("build in a container (Containerfile)"));
 }
