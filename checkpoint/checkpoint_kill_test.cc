@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/files/test_folder.h"
+#include "base/time_source.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gtest/gtest.h"
@@ -37,13 +40,18 @@ TEST(CheckpointKill, KillAtARandomInstantLeavesACompleteCheckpoint) {
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   const TestFolder run;
+  const RealTime time;
+  const absl::Time begin = time.Now();
   ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1}).ok());
+  // Long enough for some versions, whatever the storage.
+  const int64_t longest_us =
+      std::clamp<int64_t>(4 * absl::ToInt64Microseconds(time.Now() - begin), 30'000, 900'000);
   uint64_t newest = 1;
   for (int trial = 0; trial < 40; ++trial) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) WriteForever(run.path(), newest);
-    ::usleep(static_cast<useconds_t>(random() % 30'000));  // the random instant
+    ::usleep(static_cast<useconds_t>(random() % longest_us));  // the random instant
     ::kill(child, SIGKILL);
     int wait_status = 0;
     ASSERT_EQ(::waitpid(child, &wait_status, 0), child);
