@@ -133,10 +133,12 @@ TEST_F(SlurmTest, TrainsToItsEndWithTheBitsOfALocalJob) {
 TEST_F(SlurmTest, TrainsInContainersWithTheBitsOfALocalJob) {
   const std::string path =
       absl::StrCat("PATH=", fs::absolute("cli").string(), ":", std::getenv("PATH"));
-  const std::string id = Ask(Texts{
-      path, absl::StrCat("JOB=", job()), absl::StrCat("RUN=", Path("run")), "SERVERS=2", "sbatch",
-      "--parsable", "--nodes=2", "--ntasks=6", absl::StrCat("--output=", Path("job.out")),
-      fs::absolute("deploy/slurm/container.sbatch").string()});
+  const std::string id =
+      Ask(Texts{path, absl::StrCat("JOB=", job()), absl::StrCat("RUN=", Path("run")), "SERVERS=2",
+                "sbatch", "--parsable", "--nodes=2", "--ntasks=6",
+                absl::StrCat("--output=", Path("job.out")),
+                fs::absolute("deploy/slurm/container.sbatch").string()} +
+          Set(kFourWorkers));
   ASSERT_TRUE(slurm_->WaitUntil([&] { return HasLeftTheQueue(id); }, After(2 * kPatience)));
   EXPECT_THAT(Ask({"scontrol", "show", "job", id}), HasSubstr("JobState=COMPLETED")) << Said();
   EXPECT_THAT(Said(), HasSubstr("done: 50 of 50"));
